@@ -1,0 +1,162 @@
+#pragma once
+
+#include "state/environment.hpp"
+#include "state/exec.hpp"
+#include "state/file.hpp"
+#include "state/ids.hpp"
+#include "state/records.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace dsec {
+
+/// Called exactly once, on any thread, possibly before the call that took it has returned.
+template <class T>
+using completion = std::function<void(result<T>)>;
+
+struct start_spec {
+  sandbox_id id;
+  dsec::environment environment;
+  lease_terms lease;
+};
+
+/// What a backend finds of a sandbox when it connects to it.
+enum class found_phase : std::uint8_t { running, paused, reclaimed };
+
+struct live_sandbox {
+  sandbox_id id;
+  bool ending = false; ///< A stop is at work on it.
+};
+
+/// How a sandbox ended without being asked to; `cause` is never `none`.
+struct sandbox_end {
+  end_cause cause = end_cause::infrastructure;
+  std::string detail;
+};
+
+struct reclaim_report {
+  std::uint64_t before_bytes = 0;
+  std::uint64_t after_bytes = 0;
+};
+
+struct sandbox_stats {
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_peak_bytes = 0;
+  std::uint64_t swap_bytes = 0;
+  std::uint32_t processes = 0;
+  std::chrono::microseconds cpu{0};
+  std::uint64_t oom_kills = 0;
+};
+
+/// Live bytes of a streamed exec. Methods are called on the backend's thread, in order, and may block it
+/// only briefly; `ready` is called when the next bytes may come (back-pressure).
+class output_sink {
+public:
+  virtual ~output_sink() = default;
+
+  enum class stream : std::uint8_t { out, err };
+
+  /// `ready` may be called from any thread, once.
+  virtual void write(stream which, std::string bytes, std::function<void()> ready) = 0;
+};
+
+/// A command as a backend takes it: variables, directory and user are already complete.
+struct exec_call {
+  exec_id id = 0;
+  exec_spec spec;
+  std::shared_ptr<output_sink> sink; ///< Null: collect into the spool only.
+};
+
+struct file_read {
+  std::string path;
+  std::uint64_t bytes_max = 64ull << 20;
+};
+
+struct file_write {
+  std::string path;
+  std::string bytes;
+  std::uint32_t mode = 0644;
+  bool make_parents = true;
+  bool append = false;
+};
+
+struct file_list {
+  std::string path;
+};
+
+struct file_stat {
+  std::string path;
+};
+
+using file_request = std::variant<file_read, file_write, file_list, file_stat>;
+
+/// read: bytes. write: nothing. list: entries. stat: status.
+struct file_reply {
+  std::string bytes;
+  std::vector<directory_entry> entries;
+  file_status status;
+};
+
+/// How this kernel runs sandboxes. Every verb is idempotent and may be repeated after a crash: whoever
+/// timed out cannot know whether the first attempt arrived. No verb blocks its caller. After the
+/// destructor no completion is called.
+class backend {
+public:
+  virtual ~backend() = default;
+
+  /// Builds the sandbox; completes when commands can run in it. A live one with this id is adopted.
+  virtual void start(const start_spec& spec, completion<void> done) = 0;
+
+  /// Connects to a sandbox that an earlier process started. not_found if nothing of it lives; then
+  /// `ended_by_itself` may say why.
+  virtual void adopt(const sandbox_id& id, completion<found_phase> done) = 0;
+
+  /// The tombstone that dsec-init left, if it ended its sandbox by itself. not_found otherwise.
+  virtual void ended_by_itself(const sandbox_id& id, completion<sandbox_end> done) = 0;
+
+  virtual void pause(const sandbox_id& id, completion<void> done) = 0;
+
+  virtual void reclaim(const sandbox_id& id, completion<reclaim_report> done) = 0;
+
+  virtual void resume(const sandbox_id& id, completion<void> done) = 0;
+
+  /// Kills everything of it and removes every trace; ok if nothing exists.
+  virtual void stop(const sandbox_id& id, completion<void> done) = 0;
+
+  /// Starts, or joins, the exec with `call->id`. Outcomes are values; an error means that the sandbox cannot
+  /// be reached (unavailable: it may have run).
+  virtual void exec(const sandbox_id& id, std::shared_ptr<const exec_call> call,
+                    completion<exec_result> done) = 0;
+
+  /// Kills the process tree of an exec; its outcome becomes `cancelled`.
+  virtual void cancel(const sandbox_id& id, exec_id exec) = 0;
+
+  /// Sends a signal to the main process of an exec; nothing happens if it has ended.
+  virtual void signal(const sandbox_id& id, exec_id exec, int number) = 0;
+
+  /// The outcome of `exec` is durable; dsec-init may forget it.
+  virtual void forget(const sandbox_id& id, exec_id exec) = 0;
+
+  virtual void file(const sandbox_id& id, file_request request, completion<file_reply> done) = 0;
+
+  virtual void stats(const sandbox_id& id, completion<sandbox_stats> done) = 0;
+
+  /// Sets both lease deadlines of these sandboxes, counted from now.
+  virtual void renew(const std::vector<sandbox_id>& ids, const lease_terms& lease) = 0;
+
+  /// Everything this backend runs on this machine for this node, tear-downs under way included.
+  virtual void inventory(completion<std::vector<live_sandbox>> done) = 0;
+};
+
+/// Told when a sandbox ends, freezes or thaws without being asked. Any thread.
+struct backend_events {
+  std::function<void(const sandbox_id&, const sandbox_end&)> ended;
+};
+
+} // namespace dsec

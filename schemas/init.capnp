@@ -1,0 +1,112 @@
+@0xd5ec000000000002;
+# What the node says to dsec-init, over run/<sandbox id>.sock. Connections are capabilities: who can open
+# the socket (root, 0600) may say all of this. Every method is idempotent. Errors travel as
+# values (`error`), so that a broken connection is the only exception there is.
+
+using Cxx = import "/capnp/c++.capnp";
+using Common = import "common.capnp";
+$Cxx.namespace("dsec::wire");
+
+interface InitGate {
+  # The bootstrap capability of every connection.
+
+  enter @0 (epoch :UInt64) -> (error :Common.Error, init :Init, hello :Hello);
+  # Opens this sandbox for the node of that epoch and closes every connection of a lower one, before
+  # anything that such a connection still has in its buffer is read. A lower epoch than the highest
+  # seen is refused with invalid_state.
+}
+
+struct Hello {
+  sandboxId @0 :Text;
+  phase @1 :Phase;
+  # What the sandbox is now, lease expiry included.
+  execs @2 :List(UInt64);
+  # Ids of the execs whose outcome is not yet acknowledged, running ones included.
+
+  enum Phase {
+    running @0;
+    paused @1;
+    reclaimed @2;
+  }
+}
+
+interface Init {
+  exec @0 (id :UInt64, spec :Common.ExecSpec) -> (error :Common.Error, exec :Exec);
+  # Starts a command, or joins the one that has this id already (then `spec` is not looked at).
+
+  forget @1 (ids :List(UInt64));
+  # The outcomes of these are durable at the node; their spools and ids are dropped.
+
+  pause @2 () -> (error :Common.Error, frozenUs :UInt64);
+  # Freezes every process of the payload; answers once all are frozen.
+
+  reclaim @3 () -> (error :Common.Error, beforeBytes :UInt64, afterBytes :UInt64);
+  # Gives the payload's memory back while it is frozen. Bytes as the memory controller counts them
+  # (resident and swap cache). invalid_state unless paused; exhausted when there is no swap.
+
+  resume @4 () -> (error :Common.Error);
+
+  renew @5 (pauseInMs :UInt64, stopInMs :UInt64);
+  # Sets both deadlines of the job's lease, from now. 0 = none. At the first, dsec-init pauses and
+  # reclaims by itself; at the second it ends the sandbox and leaves run/<id>.end with the cause.
+
+  stats @6 () -> (stats :Stats);
+
+  open @7 (path :Data, mode :OpenMode, permissions :UInt32, makeParents :Bool)
+    -> (error :Common.Error, file :File);
+  # Opens a path of the sandbox's own tree, resolved beneath its root by a process inside its user and
+  # mount namespaces. Symbolic links are followed inside the tree, never out of it. Relative paths are
+  # invalid_argument. Never blocks on a FIFO: other than regular files and directories are refused.
+  # `makeParents` (write modes only) makes missing directories on the way, 0755, root.
+
+  status @8 (path :Data) -> (error :Common.Error, status :Common.FileStatus);
+  # lstat: a final symbolic link is reported, not followed.
+
+  enum OpenMode {
+    read @0;
+    write @1;
+    # Truncates or creates, with `permissions`.
+    append @2;
+    list @3;
+    # A directory.
+  }
+}
+
+interface Exec {
+  wait @0 () -> (result :Common.ExecResult);
+  # Answers when the main process has ended and its output is drained: at the end of both streams, or
+  # 100 ms after the exit if a background child still holds them open (that child lives on).
+
+  stdin @1 () -> (sink :Common.ByteSink);
+  # Back-pressure of the pipe is back-pressure of the sink. Writing after the reader left succeeds and
+  # is dropped.
+
+  signal @2 (number :Int32) -> (error :Common.Error);
+  # To the main process.
+
+  cancel @3 ();
+  # Kills the command's whole process tree, background children included; outcome `cancelled`.
+
+  attach @4 (stdout :Common.ByteSink, stderr :Common.ByteSink) -> ();
+  # Sends what the spool holds and then the live bytes; the command waits for a slow reader.
+  # Answers when both streams have ended. One attachment at a time: a newer one replaces the older.
+}
+
+interface File {
+  read @0 (offset :UInt64, bytes :UInt32) -> (error :Common.Error, bytes :Data, size :UInt64);
+  # At most 1 MiB a call. `size` is the file's size now. Empty at and past the end.
+
+  write @1 (bytes :Data) -> (error :Common.Error);
+  # At the current end of what was written, at most 1 MiB a call. Disk limit reached: exhausted.
+
+  list @2 () -> (error :Common.Error, entries :List(Common.DirectoryEntry));
+}
+
+struct Stats {
+  memoryBytes @0 :UInt64;
+  memoryPeakBytes @1 :UInt64;
+  swapBytes @2 :UInt64;
+  processes @3 :UInt32;
+  cpuUs @4 :UInt64;
+  oomKills @5 :UInt64;
+}

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "state/error.hpp"
+#include "state/ids.hpp"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dsec {
+
+/// Hard limits of one sandbox, enforced by the kernel.
+struct sandbox_limits {
+  std::uint64_t memory_bytes = 512ull << 20; ///< Swap counted. At least 8 MiB.
+  std::uint32_t processes = 512;             ///< Tasks. 4 to 30000.
+  std::uint32_t cpu_milli = 0;               ///< 1000 = one core; 0 = as much as there is.
+  std::uint64_t disk_bytes = 1ull << 30;     ///< Written on top of the image. At least 1 MiB.
+
+  friend bool operator==(const sandbox_limits&, const sandbox_limits&) = default;
+};
+
+/// What a sandbox starts from: layers, base first, and the defaults of its commands.
+struct environment {
+  std::vector<layer_digest> layers; ///< 1 to 200.
+  std::vector<std::pair<std::string, std::string>> env;
+  std::string user;      ///< As `exec_spec::user`. Empty: root.
+  std::string cwd = "/"; ///< Absolute.
+  sandbox_limits limits;
+  /// Lets setuid programs (sudo) gain rights inside the sandbox: no_new_privs stays off.
+  bool allow_setuid = false;
+
+  friend bool operator==(const environment&, const environment&) = default;
+};
+
+/// invalid_argument with field, value and limit, or nothing.
+result<void> validate(const environment& x);
+
+} // namespace dsec

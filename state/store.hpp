@@ -1,0 +1,51 @@
+#pragma once
+
+#include "state/records.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+namespace dsec {
+
+/// Several writes that become durable together or not at all.
+struct write_batch {
+  std::vector<job_record> jobs;
+  std::vector<sandbox_record> sandboxes;
+  /// Steps are written without loading them: begun (no result) and ended (with result) overwrite.
+  std::vector<step_record> steps;
+  std::vector<meta_record> meta; ///< The last one counts.
+  /// Tombstones to drop, with their trajectory and idempotency entry.
+  std::vector<sandbox_id> forgotten;
+};
+
+/// What recovery reads, once, before anything is served.
+struct loaded_state {
+  meta_record meta; ///< Default (empty node id) in a new store.
+  std::vector<job_record> jobs;
+  std::vector<sandbox_record> sandboxes;
+  /// Steps without their output: `result`, where present, has empty out and err.
+  std::vector<step_record> steps;
+};
+
+/// The durable truth of one process. Blocking; called by the journal alone once it runs.
+class store {
+public:
+  virtual ~store() = default;
+
+  virtual result<loaded_state> load() = 0;
+
+  /// Durable when it returns. All batches in one write and one sync.
+  virtual result<void> commit(const std::vector<std::shared_ptr<const write_batch>>& batches) = 0;
+
+  /// not_found if it was never begun.
+  virtual result<step_record> step(const sandbox_id& sandbox, std::uint64_t step) = 0;
+};
+
+/// RocksDB in `directory` (created). state_in_use if another process has it open.
+result<std::unique_ptr<store>> open_rocks_store(const std::filesystem::path& directory);
+
+/// For simulation and tests: memory only, same meaning.
+std::unique_ptr<store> make_memory_store();
+
+} // namespace dsec
