@@ -114,4 +114,119 @@ struct node_load {
   std::uint64_t memory_capacity_bytes = 0;
 };
 
+struct find_sandbox {
+  sandbox_id id;
+};
+
+struct load_request {};
+
+// -- the gateway
+
+struct open_job {
+  job_id job;
+  lease_terms lease;
+};
+
+struct create_batch {
+  std::vector<create_item> items;
+};
+
+struct preempt_job {
+  preempt_mode mode = preempt_mode::until_request;
+};
+
+struct job_request {};
+
+struct join_node;
+
+struct place_request {
+  std::uint64_t sandboxes = 1;
+  std::uint64_t memory_bytes = 0; ///< Of each.
+};
+
+using exec_result_ptr = std::shared_ptr<const exec_result>;
+using file_reply_ptr = std::shared_ptr<const file_reply>;
+using write_batch_ptr = std::shared_ptr<const write_batch>;
+using step_record_ptr = std::shared_ptr<const step_record>;
+using create_reply_ptr = std::shared_ptr<const create_reply>;
+using inventory_ptr = std::shared_ptr<const inventory>;
+
+struct load_step {
+  sandbox_id sandbox;
+  std::uint64_t step = 0;
+};
+
+/// The RocksDB write path. Answers a batch when it is durable; drains its mailbox into one write and one sync.
+using journal_actor = caf::typed_actor<
+  // Makes the batch durable.
+  caf::replies_to<write_batch_ptr>::with<caf::unit_t>,
+  // The recorded step with its output; not_found if never begun.
+  caf::replies_to<load_step>::with<step_record_ptr>>;
+
+/// One sandbox; the only writer of its record.
+using sandbox_actor = caf::typed_actor<
+  // Resumes first if it must; records if the spec has a step. Answers with the outcome.
+  caf::replies_to<exec_message>::with<exec_result_ptr>,
+  caf::reacts_to<cancel_exec>,
+  caf::reacts_to<signal_exec>,
+  caf::replies_to<file_message>::with<file_reply_ptr>,
+  // Answers once paused or reclaimed.
+  caf::replies_to<pause_request>::with<reclaim_report>,
+  caf::replies_to<resume_request>::with<caf::unit_t>,
+  caf::replies_to<stop_request>::with<caf::unit_t>,
+  caf::replies_to<info_request>::with<sandbox_info>,
+  caf::replies_to<stats_request>::with<sandbox_stats>,
+  caf::replies_to<await_running>::with<caf::unit_t>>;
+
+/// `actor` is null and `info` a tombstone if the sandbox has ended.
+struct find_reply {
+  sandbox_actor actor;
+  sandbox_info info;
+};
+
+/// One machine: admission, its sandboxes by id and by job.
+using node_actor = caf::typed_actor<
+  // Admits or refuses each item, makes the admitted ones durable, starts them, answers.
+  caf::replies_to<create_request>::with<create_reply_ptr>,
+  // Pauses and reclaims all sandboxes of a job; answers when each has arrived or failed.
+  caf::replies_to<preempt_request>::with<preempt_report>,
+  caf::replies_to<resume_job>::with<caf::unit_t>,
+  caf::replies_to<close_job>::with<caf::unit_t>,
+  caf::reacts_to<renew_job>,
+  caf::replies_to<inventory_query>::with<inventory_ptr>,
+  caf::replies_to<find_sandbox>::with<find_reply>,
+  caf::replies_to<load_request>::with<node_load>>;
+
+struct join_node {
+  node_id id;
+  node_actor node;
+};
+
+struct placement_reply {
+  std::vector<join_node> ranked; ///< Best first; empty: no node takes it.
+};
+
+using placement_actor = caf::typed_actor<
+  caf::replies_to<place_request>::with<placement_reply>>;
+
+/// One training run: lease, preemption, idempotent creation.
+using job_actor = caf::typed_actor<
+  caf::replies_to<create_batch>::with<create_reply_ptr>,
+  caf::replies_to<preempt_job>::with<preempt_report>,
+  caf::replies_to<resume_request>::with<caf::unit_t>,
+  // Stops all its sandboxes, then ends it.
+  caf::replies_to<stop_request>::with<caf::unit_t>,
+  caf::replies_to<job_request>::with<job_record>,
+  caf::replies_to<inventory_query>::with<inventory_ptr>>;
+
+/// The gateway's root: knows the nodes and the jobs.
+using cluster_actor = caf::typed_actor<
+  caf::reacts_to<join_node>,
+  // Creates the job (durable first) or hands out the one of that name. A closed one starts anew.
+  caf::replies_to<open_job>::with<job_actor>,
+  // Of all nodes.
+  caf::replies_to<inventory_query>::with<inventory_ptr>,
+  // Routed by the node that the id names.
+  caf::replies_to<find_sandbox>::with<find_reply>>;
+
 } // namespace dsec
