@@ -5,26 +5,28 @@
 #include "state/reports.hpp"
 #include "state/store.hpp"
 
-#include <caf/type_id.hpp>
 #include <caf/typed_actor.hpp>
-#include <caf/allowed_unsafe_message_type.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-/// Every message and every typed interface: the page to read first. Large or move-only things travel
-/// as shared pointers to const; nothing here crosses a process border.
+/// Every message and every typed interface: the page to read first. Large or move-only things
+/// travel as shared pointers to const; nothing here crosses a process border.
 
 namespace dsec {
+
+/// The answer of a request that has nothing to say but that it is done. caf::unit_t cannot be it: CAF 0.17 delivers
+/// that as an empty message, which no typed handler takes.
+struct ack {};
 
 // -- what SDK and front ask of one sandbox
 
 struct exec_message {
   std::shared_ptr<const exec_spec> spec;
   std::shared_ptr<output_sink> sink; ///< Null: collected.
-  std::uint64_t ticket = 0;          ///< Chosen by the caller, for `cancel_exec`; unique per sandbox.
+  std::uint64_t ticket = 0; ///< Chosen by the caller, for `cancel_exec`; unique per sandbox.
 };
 
 struct cancel_exec {
@@ -42,8 +44,8 @@ struct file_message {
 
 /// Heads for a lifecycle state and answers when it is reached.
 struct pause_request {
-  bool reclaim = false;                               ///< true: on to `reclaimed`.
-  bool held = false;                                  ///< true: requests do not thaw it.
+  bool reclaim = false; ///< true: on to `reclaimed`.
+  bool held = false;    ///< true: requests do not thaw it.
 };
 
 struct resume_request {};
@@ -55,13 +57,15 @@ struct info_request {};
 
 struct stats_request {};
 
-/// Answers when the sandbox is running, or with the error that kept it from it.
+/// Answers when requests can run in the sandbox (a paused one is resumed by them), or with the
+/// error that kept it from starting.
 struct await_running {};
 
 // -- job and node
 
 struct create_item {
-  std::string idempotency_key; ///< Empty: none. Repeating one within a job returns the same sandbox.
+  std::string
+    idempotency_key; ///< Empty: none. Repeating one within a job returns the same sandbox.
   dsec::environment environment;
 };
 
@@ -108,8 +112,8 @@ struct inventory {
 
 struct node_load {
   node_id node;
-  std::uint64_t live = 0;      ///< Sandboxes that hold resources.
-  std::uint64_t capacity = 0;  ///< How many this node admits.
+  std::uint64_t live = 0;     ///< Sandboxes that hold resources.
+  std::uint64_t capacity = 0; ///< How many this node admits.
   std::uint64_t memory_committed_bytes = 0;
   std::uint64_t memory_capacity_bytes = 0;
 };
@@ -125,6 +129,10 @@ struct load_request {};
 struct open_job {
   job_id job;
   lease_terms lease;
+};
+
+struct find_job {
+  job_id job;
 };
 
 struct create_batch {
@@ -156,10 +164,11 @@ struct load_step {
   std::uint64_t step = 0;
 };
 
-/// The RocksDB write path. Answers a batch when it is durable; drains its mailbox into one write and one sync.
+/// The RocksDB write path. Answers a batch when it is durable; drains its mailbox into one write
+/// and one sync.
 using journal_actor = caf::typed_actor<
   // Makes the batch durable.
-  caf::replies_to<write_batch_ptr>::with<caf::unit_t>,
+  caf::replies_to<write_batch_ptr>::with<ack>,
   // The recorded step with its output; not_found if never begun.
   caf::replies_to<load_step>::with<step_record_ptr>>;
 
@@ -167,16 +176,24 @@ using journal_actor = caf::typed_actor<
 using sandbox_actor = caf::typed_actor<
   // Resumes first if it must; records if the spec has a step. Answers with the outcome.
   caf::replies_to<exec_message>::with<exec_result_ptr>,
+  // The outcome becomes `cancelled`. An unknown ticket is nobody's.
   caf::reacts_to<cancel_exec>,
+  // To the main process, if it runs.
   caf::reacts_to<signal_exec>,
+  // Resumes first if it must.
   caf::replies_to<file_message>::with<file_reply_ptr>,
   // Answers once paused or reclaimed.
   caf::replies_to<pause_request>::with<reclaim_report>,
-  caf::replies_to<resume_request>::with<caf::unit_t>,
-  caf::replies_to<stop_request>::with<caf::unit_t>,
+  // Lifts a hold, too. Answers once it runs.
+  caf::replies_to<resume_request>::with<ack>,
+  // Answers once nothing of it is left.
+  caf::replies_to<stop_request>::with<ack>,
+  // What is durable.
   caf::replies_to<info_request>::with<sandbox_info>,
+  // From the kernel's counters.
   caf::replies_to<stats_request>::with<sandbox_stats>,
-  caf::replies_to<await_running>::with<caf::unit_t>>;
+  // Once it has started, be it paused since.
+  caf::replies_to<await_running>::with<ack>>;
 
 /// `actor` is null and `info` a tombstone if the sandbox has ended.
 struct find_reply {
@@ -190,11 +207,17 @@ using node_actor = caf::typed_actor<
   caf::replies_to<create_request>::with<create_reply_ptr>,
   // Pauses and reclaims all sandboxes of a job; answers when each has arrived or failed.
   caf::replies_to<preempt_request>::with<preempt_report>,
-  caf::replies_to<resume_job>::with<caf::unit_t>,
-  caf::replies_to<close_job>::with<caf::unit_t>,
+  // Answers when all run that can.
+  caf::replies_to<resume_job>::with<ack>,
+  // Answers when all have ended.
+  caf::replies_to<close_job>::with<ack>,
+  // Sets both deadlines of all its sandboxes.
   caf::reacts_to<renew_job>,
+  // At once.
   caf::replies_to<inventory_query>::with<inventory_ptr>,
+  // At once; not_found if it never was or its tombstone was dropped.
   caf::replies_to<find_sandbox>::with<find_reply>,
+  // At once.
   caf::replies_to<load_request>::with<node_load>>;
 
 struct join_node {
@@ -207,26 +230,39 @@ struct placement_reply {
 };
 
 using placement_actor = caf::typed_actor<
+  // At once.
   caf::replies_to<place_request>::with<placement_reply>>;
 
 /// One training run: lease, preemption, idempotent creation.
 using job_actor = caf::typed_actor<
+  // Invalid_state if closed, preempted until it is resumed.
   caf::replies_to<create_batch>::with<create_reply_ptr>,
+  // On all nodes.
   caf::replies_to<preempt_job>::with<preempt_report>,
-  caf::replies_to<resume_request>::with<caf::unit_t>,
+  // Ends a preemption and thaws.
+  caf::replies_to<resume_request>::with<ack>,
   // Stops all its sandboxes, then ends it.
-  caf::replies_to<stop_request>::with<caf::unit_t>,
+  caf::replies_to<stop_request>::with<ack>,
+  // Its record as it is now.
   caf::replies_to<job_request>::with<job_record>,
+  // Of all nodes.
   caf::replies_to<inventory_query>::with<inventory_ptr>>;
 
 /// The gateway's root: knows the nodes and the jobs.
 using cluster_actor = caf::typed_actor<
+  // Also one that was there before, under its new handle.
   caf::reacts_to<join_node>,
-  // Creates the job (durable first) or hands out the one of that name. A closed one starts anew.
+  // Creates the job (durable first) or hands out the one of that name, with a new lease, which ends
+  // a preemption. A closed one starts anew.
   caf::replies_to<open_job>::with<job_actor>,
+  // The job of that name as it is, lease and preemption untouched; not_found if there is none.
+  caf::replies_to<find_job>::with<job_actor>,
   // Of all nodes.
   caf::replies_to<inventory_query>::with<inventory_ptr>,
   // Routed by the node that the id names.
   caf::replies_to<find_sandbox>::with<find_reply>>;
 
 } // namespace dsec
+
+// Whoever sends a message must see how CAF may treat it.
+#include "actors/inspect.hpp" // IWYU pragma: export

@@ -54,6 +54,16 @@ struct sandbox_stats {
   std::uint64_t oom_kills = 0;
 };
 
+/// Standard input that comes while the command runs.
+class input_source {
+public:
+  virtual ~input_source() = default;
+
+  /// Asks for the next bytes, at most 64 KiB; empty ends the stream. Called on the backend's thread, again
+  /// only after `next` was called; `next` may be called from any thread, once.
+  virtual void read(std::function<void(std::string)> next) = 0;
+};
+
 /// Live bytes of a streamed exec. Methods are called on the backend's thread, in order, and may block it
 /// only briefly; `ready` is called when the next bytes may come (back-pressure).
 class output_sink {
@@ -64,6 +74,11 @@ public:
 
   /// `ready` may be called from any thread, once.
   virtual void write(stream which, std::string bytes, std::function<void()> ready) = 0;
+
+  /// What follows `exec_spec::stdin_bytes`, which must be set (it may be empty). Null: nothing.
+  virtual std::shared_ptr<input_source> input() {
+    return nullptr;
+  }
 };
 
 /// A command as a backend takes it: variables, directory and user are already complete.

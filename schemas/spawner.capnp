@@ -49,7 +49,7 @@ struct Reply {
   union {
     none @2 :Void;
     list @3 :List(Live);
-    hello @4 :Hello;
+    hello @4 :SpawnerHello;
   }
 }
 
@@ -60,7 +60,7 @@ struct Live {
   # True while destroy is at work on it.
 }
 
-struct Hello {
+struct SpawnerHello {
   version @0 :Text;
   # The build id of the spawner; a caller with another one may ask for `shutdown` and start its own.
   pid @1 :Int32;

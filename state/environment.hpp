@@ -10,12 +10,21 @@
 
 namespace dsec {
 
-/// Hard limits of one sandbox, enforced by the kernel.
+inline constexpr std::uint64_t memory_bytes_min = 8ull << 20;
+inline constexpr std::uint64_t memory_bytes_max = 1ull << 50; ///< So that sums cannot overflow.
+inline constexpr std::uint32_t processes_min = 4;
+inline constexpr std::uint32_t processes_max = 30'000;
+inline constexpr std::uint32_t cpu_milli_min = 10; ///< The smallest quota the kernel takes.
+inline constexpr std::uint32_t cpu_milli_max = 4'096'000;
+inline constexpr std::uint64_t disk_bytes_min = 1ull << 20;
+inline constexpr std::uint64_t disk_bytes_max = 1ull << 50;
+
+/// Hard limits of one sandbox, enforced by the kernel. Each within the bounds above.
 struct sandbox_limits {
-  std::uint64_t memory_bytes = 512ull << 20; ///< Swap counted. At least 8 MiB.
-  std::uint32_t processes = 512;             ///< Tasks. 4 to 30000.
+  std::uint64_t memory_bytes = 512ull << 20; ///< Swap counted.
+  std::uint32_t processes = 512;             ///< Tasks.
   std::uint32_t cpu_milli = 0;               ///< 1000 = one core; 0 = as much as there is.
-  std::uint64_t disk_bytes = 1ull << 30;     ///< Written on top of the image. At least 1 MiB.
+  std::uint64_t disk_bytes = 1ull << 30;     ///< Written on top of the image.
 
   friend bool operator==(const sandbox_limits&, const sandbox_limits&) = default;
 };

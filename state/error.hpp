@@ -35,7 +35,7 @@ class [[nodiscard]] result {
 public:
   result(T value) : held_{std::in_place_index<0>, std::move(value)} {}
 
-  result(error e) : held_{std::in_place_index<1>, std::move(e)} {}
+  result(dsec::error e) : held_{std::in_place_index<1>, std::move(e)} {}
 
   explicit operator bool() const noexcept {
     return held_.index() == 0;
@@ -74,7 +74,7 @@ class [[nodiscard]] result<void> {
 public:
   result() = default;
 
-  result(error e) : error_{std::move(e)}, ok_{false} {}
+  result(dsec::error e) : error_{std::move(e)}, ok_{false} {}
 
   explicit operator bool() const noexcept {
     return ok_;

@@ -14,13 +14,13 @@ namespace dsec {
 
 /// What became of a command. A value, never an error: a reward function must tell these apart.
 enum class outcome_kind : std::uint8_t {
-  exited,          ///< `code` is the exit code.
-  signalled,       ///< `code` is the signal; sent from inside, or through `signal`.
-  timed_out,       ///< Its deadline passed; the process tree was killed.
-  cancelled,       ///< The caller cancelled it.
-  oom_killed,      ///< The kernel killed the main process at the sandbox's memory limit.
-  pids_limit,      ///< It could not start: the sandbox's process limit is reached.
-  disk_full,       ///< It failed while the sandbox's disk limit was reached; `code` is the exit code.
+  exited,     ///< `code` is the exit code.
+  signalled,  ///< `code` is the signal; sent from inside, or through `signal`.
+  timed_out,  ///< Its deadline passed; the process tree was killed.
+  cancelled,  ///< The caller cancelled it.
+  oom_killed, ///< The kernel killed the main process at the sandbox's memory limit.
+  pids_limit, ///< It could not start: the sandbox's process limit is reached.
+  disk_full,  ///< It failed while the sandbox's disk limit was reached; `code` is the exit code.
   self_inflicted,  ///< The agent destroyed its own sandbox's means to run.
   sandbox_stopped, ///< The sandbox was stopped while it ran.
   node_lost,       ///< The node is gone; what became of it is unknown.

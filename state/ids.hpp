@@ -1,5 +1,7 @@
 #pragma once
 
+#include "state/error.hpp"
+
 #include <fmt/format.h>
 
 #include <compare>
@@ -51,6 +53,24 @@ using layer_digest = id<struct layer_tag>;
 
 /// Names one exec of one sandbox. Recorded steps use their step number; the rest is above 2^63.
 using exec_id = std::uint64_t;
+
+/// The node id that `random` stands for.
+node_id make_node_id(std::uint32_t random);
+
+/// The id of a sandbox born on `node`.
+sandbox_id make_sandbox_id(const node_id& node, std::uint64_t sequence);
+
+/// The birth node that `id` names, or invalid_argument if it is no sandbox id.
+result<node_id> node_of(const sandbox_id& id);
+
+/// The sequence number that `id` names, or invalid_argument if it is no sandbox id.
+result<std::uint64_t> sequence_of(const sandbox_id& id);
+
+/// invalid_argument with value and form, or nothing.
+result<void> validate(const node_id& id);
+result<void> validate(const sandbox_id& id);
+result<void> validate(const job_id& id);
+result<void> validate(const layer_digest& id);
 
 } // namespace dsec
 

@@ -14,8 +14,8 @@
 
 namespace dsec {
 
-/// When a job's trainer is silent: after `pause_after` its sandboxes are paused and reclaimed, after
-/// `stop_after` (longer) they are stopped. Zero: never.
+/// When a job's trainer is silent: after `pause_after` its sandboxes are paused and reclaimed,
+/// after `stop_after` (longer) they are stopped. Zero: never.
 struct lease_terms {
   std::chrono::milliseconds pause_after{30'000};
   std::chrono::milliseconds stop_after{30 * 60'000};

@@ -46,7 +46,8 @@ struct sandbox_transition {
   sandbox_state to;
 };
 
-/// The whole lifecycle. A pair that is absent is illegal: no other code decides what may follow what.
+/// The whole lifecycle. A pair that is absent is illegal: no other code decides what may follow
+/// what.
 inline constexpr auto sandbox_transitions = [] {
   using S = sandbox_state;
   using E = sandbox_event;

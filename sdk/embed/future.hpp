@@ -36,8 +36,8 @@ public:
     return shared_->value.has_value();
   }
 
-  /// Calls `callback` once: now if the answer is there, else on the runtime thread that brings it. A later
-  /// callback replaces an earlier one that has not been called.
+  /// Calls `callback` once: now if the answer is there, else on the runtime thread that brings it.
+  /// A later callback replaces an earlier one that has not been called.
   void then(std::function<void(const result<T>&)> callback) const {
     {
       std::scoped_lock lock{shared_->mutex};

@@ -17,9 +17,10 @@
 #include <string>
 #include <vector>
 
-/// The embedded runtime: gateway and node actors in the caller's process. All types here may be used from
-/// any thread. Nothing throws; every failure is a `dsec::error` in a future. Callbacks run on a thread of
-/// the runtime and must not block it; a future dropped without being read is fine.
+/// The embedded runtime: gateway and node actors in the caller's process. All types here may be
+/// used from any thread. Nothing throws; every failure is a `dsec::error` in a future. Callbacks
+/// run on a thread of the runtime and must not block it; a future dropped without being read is
+/// fine.
 
 namespace dsec {
 
@@ -63,9 +64,9 @@ class sandbox {
 public:
   const sandbox_id& id() const;
 
-  /// Runs a command and collects its output. Resumes a paused or reclaimed sandbox first, unless its
-  /// job holds it (`preempted`). With `spec.step`: recorded, runs exactly once, replayed afterwards;
-  /// another request under a recorded step is `diverged`.
+  /// Runs a command and collects its output. Resumes a paused or reclaimed sandbox first, unless
+  /// its job holds it (`preempted`). With `spec.step`: recorded, runs exactly once, replayed
+  /// afterwards; another request under a recorded step is `diverged`.
   future<exec_result> exec(exec_spec spec) const;
 
   /// The same, with live output through `sink` (may be null) and a handle to cancel.
@@ -93,6 +94,12 @@ public:
 
   future<sandbox_stats> stats() const;
 
+  /// Every recorded step in order of step numbers, without output. Also of one that has ended.
+  future<std::vector<step_record>> trajectory() const;
+
+  /// One recorded step with its output; not_found if it was never begun.
+  future<step_record> step(std::uint64_t step) const;
+
 private:
   friend class runtime;
   friend class job;
@@ -109,7 +116,8 @@ struct create_options {
   std::string idempotency_key;
 };
 
-/// A handle; the lease is renewed by the runtime for as long as the process lives and the job is open.
+/// A handle; the lease is renewed by the runtime for as long as the process lives and the job is
+/// open.
 class job {
 public:
   const job_id& id() const;
@@ -138,11 +146,11 @@ private:
 
 class runtime {
 public:
-  /// Opens `state_dir` (created, 0700), recovers, and serves `state_dir/dsec.sock`. Blocks until recovered.
-  /// state_in_use (with the pid) if another process owns it; unavailable without a spawner and without
-  /// the rights to start one.
-  static result<std::unique_ptr<runtime>> open(const std::filesystem::path& state_dir,
-                                               runtime_options options = {});
+  /// Opens `state_dir` (created, 0700), recovers, and serves `state_dir/dsec.sock`. Blocks until
+  /// recovered. state_in_use (with the pid) if another process owns it; unavailable without a
+  /// spawner and without the rights to start one.
+  static result<std::unique_ptr<runtime>>
+  open(const std::filesystem::path& state_dir, runtime_options options = {});
 
   /// Leaves sandboxes as they are; their leases run from now. Blocks.
   ~runtime();
@@ -152,6 +160,10 @@ public:
 
   /// Creates the job, or takes it up again after a crash: its sandboxes are in `list`.
   future<dsec::job> open_job(std::string name, job_options options = {});
+
+  /// The job of that name as it is: unlike `open_job` it neither creates, nor renews, nor resumes.
+  /// not_found if there is none or it was closed.
+  future<dsec::job> find_job(std::string name);
 
   /// not_found if it never existed or its tombstone was dropped. Ended ones answer `info` alone.
   future<sandbox> find(const sandbox_id& id);
@@ -163,6 +175,7 @@ public:
 
 private:
   runtime();
+  struct access;
   struct state;
   std::unique_ptr<state> state_;
 };

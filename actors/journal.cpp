@@ -1,0 +1,72 @@
+#include "actors/journal.hpp"
+
+#include "actors/errors.hpp"
+#include "backends/kill_point.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace dsec {
+
+namespace {
+
+using self_pointer = journal_inside::stateful_pointer<journal_data>;
+
+void flush(self_pointer self) {
+  auto& data = self->state;
+  auto batches = std::exchange(data.batches, {});
+  auto owed = std::exchange(data.owed, {});
+  if (batches.empty())
+    return;
+  kill_point(crash_role::node);
+  auto written = data.durable->commit(batches);
+  kill_point(crash_role::node);
+  if (!written) {
+    data.broken =
+      error{errc::unavailable, fmt::format("write to the journal: an earlier write failed: {}",
+                                           written.error().message)};
+    spdlog::critical("journal.failed {}; nothing is accepted any more", written.error().message);
+  }
+  for (auto& promise : owed) {
+    if (written)
+      promise.deliver(ack{});
+    else
+      promise.deliver(to_caf(written.error()));
+  }
+}
+
+} // namespace
+
+journal_inside::behavior_type journal(self_pointer self, store* durable) {
+  self->state.durable = durable;
+  self->set_exit_handler([self](caf::exit_msg& x) {
+    flush(self);
+    self->quit(std::move(x.reason));
+  });
+  return {
+    [self](const write_batch_ptr& batch) -> caf::result<ack> {
+      auto& data = self->state;
+      if (data.broken)
+        return to_caf(*data.broken);
+      if (data.batches.empty())
+        self->send(self, flush_journal{});
+      data.batches.push_back(batch);
+      data.owed.push_back(self->make_response_promise<ack>());
+      return data.owed.back();
+    },
+    [self](const load_step& x) -> caf::result<step_record_ptr> {
+      flush(self);
+      if (self->state.broken)
+        return to_caf(*self->state.broken);
+      auto found = self->state.durable->step(x.sandbox, x.step);
+      if (!found)
+        return to_caf(found.error());
+      return step_record_ptr{std::make_shared<const step_record>(*std::move(found))};
+    },
+    [self](flush_journal) { flush(self); },
+  };
+}
+
+} // namespace dsec

@@ -1,0 +1,135 @@
+#include "actors/errors.hpp"
+#include "actors/node_parts.hpp"
+#include "placement/admission.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace dsec::node_parts {
+
+namespace {
+
+/// Ids are reserved in blocks, so that most creations write no meta record.
+constexpr std::uint64_t sequence_block = 1024;
+
+std::int64_t wall_ms(self_pointer self) {
+  auto now = self->clock().now().time_since_epoch();
+  return self->state.options.wall_offset_ms
+         + std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+result<void> admit_one(node_data& data, const create_item& item) {
+  if (auto ok = validate(item.environment); !ok)
+    return ok;
+  auto scope = fmt::format("node {}", data.meta.node);
+  if (auto ok = admit({"sandboxes", scope, data.live, data.options.capacity}, 1); !ok)
+    return ok;
+  auto memory = item.environment.limits.memory_bytes;
+  if (auto ok =
+        admit({"memory_bytes", scope, data.memory_bytes, data.options.memory_bytes}, memory);
+      !ok)
+    return ok;
+  ++data.live;
+  data.memory_bytes += memory;
+  return {};
+}
+
+sandbox_id next_id(node_data& data, write_batch& batch) {
+  if (data.next_sequence == data.meta.next_sequence) {
+    data.meta.next_sequence += sequence_block;
+    batch.meta.push_back(data.meta);
+  }
+  return make_sandbox_id(data.meta.node, data.next_sequence++);
+}
+
+void run_deferred(self_pointer self, const job_id& job) {
+  auto& data = self->state.jobs[job];
+  while (data.creating == 0 && !data.deferred.empty()) {
+    auto verb = std::move(data.deferred.front());
+    data.deferred.pop_front();
+    verb();
+  }
+}
+
+void begin_all(self_pointer self, const write_batch& batch) {
+  auto& data = self->state;
+  for (const auto& x : batch.sandboxes) {
+    data.sandboxes[x.id].record = std::make_shared<const sandbox_record>(x);
+    data.jobs[x.job].live.insert(x.id);
+    self->send(data.images, acquire_layers{x.environment.layers});
+    spawn_sandbox(self, x.id, sandbox_origin::created, {}, true);
+    on_changed(self, data.sandboxes[x.id].record);
+  }
+}
+
+/// What was admitted will not be.
+void take_back(node_data& data, const write_batch& batch) {
+  for (const auto& x : batch.sandboxes) {
+    --data.live;
+    data.memory_bytes -= x.environment.limits.memory_bytes;
+    if (!x.idempotency_key.empty())
+      data.keys.erase({x.job, x.idempotency_key});
+  }
+}
+
+} // namespace
+
+caf::result<create_reply_ptr> create(self_pointer self, const create_request& x) {
+  auto& data = self->state;
+  if (x.indices.size() != x.items.size())
+    return to_caf({errc::invalid_argument, fmt::format("create: {} indices for {} items",
+                                                       x.indices.size(), x.items.size())});
+  auto reply = std::make_shared<create_reply>();
+  auto batch = std::make_shared<write_batch>();
+  bool repeated = false;
+  for (std::size_t i = 0; i < x.items.size(); ++i) {
+    const auto& item = x.items[i];
+    auto known = item.idempotency_key.empty() ? data.keys.end()
+                                              : data.keys.find({x.job, item.idempotency_key});
+    if (known != data.keys.end()) {
+      repeated = true;
+      reply->sandboxes.push_back(known->second);
+      continue;
+    }
+    if (auto admitted = admit_one(data, item); !admitted) {
+      reply->sandboxes.push_back(admitted.error());
+      continue;
+    }
+    sandbox_record record;
+    record.id = next_id(data, *batch);
+    record.job = x.job;
+    record.index = x.indices[i];
+    record.idempotency_key = item.idempotency_key;
+    record.environment = item.environment;
+    record.lease = x.lease;
+    record.created_ms = wall_ms(self);
+    if (!record.idempotency_key.empty())
+      data.keys[{x.job, record.idempotency_key}] = record.id;
+    reply->sandboxes.push_back(record.id);
+    batch->sandboxes.push_back(std::move(record));
+  }
+  auto& job = data.jobs[x.job];
+  // A repeated key may name a sandbox whose record is still being written: the journal keeps order.
+  if (batch->sandboxes.empty() && !(repeated && job.creating > 0))
+    return create_reply_ptr{reply};
+  ++job.creating;
+  auto promise = self->make_response_promise<create_reply_ptr>();
+  self->request(data.services.journal, caf::infinite, write_batch_ptr{batch})
+    .then(
+      [self, promise, batch, reply, job_of = x.job](ack) mutable {
+        begin_all(self, *batch);
+        promise.deliver(create_reply_ptr{reply});
+        --self->state.jobs[job_of].creating;
+        run_deferred(self, job_of);
+      },
+      [self, promise, batch, job_of = x.job](caf::error& cause) mutable {
+        take_back(self->state, *batch);
+        promise.deliver(cause);
+        --self->state.jobs[job_of].creating;
+        run_deferred(self, job_of);
+      });
+  return promise;
+}
+
+} // namespace dsec::node_parts

@@ -1,0 +1,153 @@
+#pragma once
+
+#include "actors/effects.hpp"
+#include "actors/wiring.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dsec {
+
+struct sandbox_options {
+  /// How long the backend may take over one verb before it is a fault.
+  std::chrono::milliseconds backend_timeout{60'000};
+  /// Execs and file operations that may be pending at once.
+  std::size_t pending_max = 256;
+  /// First and longest wait before a failed tear-down is tried again; doubled in between.
+  std::chrono::milliseconds stop_retry_first{200};
+  std::chrono::milliseconds stop_retry_longest{10'000};
+  /// Added to the actor clock to tell wall-clock time.
+  std::int64_t wall_offset_ms = 0;
+};
+
+/// How a sandbox actor comes to its record.
+enum class sandbox_origin {
+  created,   ///< Just recorded; nothing of it exists.
+  recovered, ///< From the store or after a bug: whatever exists of it is to be found.
+  rebooted,  ///< From the store, but the machine was restarted since: nothing of it exists.
+};
+
+struct sandbox_seed {
+  sandbox_record record;
+  sandbox_origin origin = sandbox_origin::created;
+  /// Its trajectory, without outputs.
+  std::vector<step_record> steps;
+  /// false: `steps` is unknown, and the journal is asked about each step first.
+  bool steps_known = true;
+  /// Ids of unrecorded execs start here. No other life of this sandbox ever used them.
+  exec_id first_exec = 0;
+};
+
+struct sandbox_services {
+  node_inside node;
+  journal_actor journal;
+  reclaimer_actor reclaimer;
+  effects kernel;
+};
+
+/// What was asked of a sandbox and is answered once a state is reached.
+struct sandbox_waiter {
+  enum class goal { up, resumed, paused, reclaimed, terminated };
+
+  goal heading = goal::up;
+  caf::response_promise promise;
+};
+
+/// One exec that was asked for and is not yet answered.
+struct pending_exec {
+  enum class phase {
+    recording, ///< Its step is being made durable.
+    queued,    ///< Waits for the sandbox to run.
+    running,
+    orphaned,  ///< Contact was lost; whether the sandbox lives is being found out.
+    finishing, ///< Its outcome is being made durable.
+  };
+
+  phase at = phase::queued;
+  std::shared_ptr<exec_call> call;
+  std::string digest;
+  std::uint64_t attempt = 0;
+  bool cancelled = false;
+  std::vector<caf::typed_response_promise<exec_result_ptr>> answers;
+  std::vector<std::uint64_t> tickets;
+};
+
+struct pending_file {
+  bool started = false;
+  std::shared_ptr<const file_request> request;
+  caf::typed_response_promise<file_reply_ptr> answer;
+};
+
+struct known_step {
+  std::string digest;
+  bool done = false;
+  bool refused = false; ///< Begun, but surely never ran: another request may take its place.
+};
+
+struct sandbox_data {
+  static constexpr const char* name = "sandbox";
+
+  sandbox_services services;
+  sandbox_options options;
+
+  /// What is wanted and what is. Only `apply` changes `record.is`.
+  sandbox_record record;
+  /// The state that is durable, hence may be seen.
+  sandbox_state shown = sandbox_state::pending;
+  std::uint64_t steps_recorded = 0;
+
+  bool state_dirty = false; ///< `record.is` is ahead of the store.
+  bool intent_dirty =
+    false; ///< `wanted` or `held` is; written with the next transition, if one is due.
+  bool writing = false;
+  /// The journal failed: nothing can be promised any more.
+  std::optional<error> broken;
+
+  std::uint64_t epoch = 0; ///< Counts the verbs asked of the backend; only the newest may report.
+  bool effect = false;     ///< One is under way.
+  bool retrying = false;   ///< A failed tear-down waits for its next try.
+  std::uint64_t start = 0; ///< Epoch of a start that has not reported: a tear-down waits for it.
+  std::chrono::milliseconds stop_retry{0};
+
+  enum class permit { none, asked, held };
+
+  permit reclaim_permit = permit::none;
+
+  /// What it will fail of as soon as the table allows.
+  std::optional<sandbox_end> fault;
+  /// What kept it from running, for those who wait.
+  std::optional<error> failure;
+  reclaim_report reclaimed;
+
+  std::uint64_t probe = 0;
+  bool probing = false;  ///< Recovery or lost contact: what lives of it is being found out.
+  bool settling = false; ///< Recovered, and the node waits to hear that it is settled.
+
+  std::vector<sandbox_waiter> waiters;
+  std::map<exec_id, pending_exec> execs;
+  std::map<std::uint64_t, exec_id> tickets;
+  std::map<std::uint64_t, known_step> steps;
+  bool steps_known = true;
+  exec_id next_exec = 0;
+  std::map<std::uint64_t, pending_file> files;
+  std::map<std::uint64_t, caf::typed_response_promise<sandbox_stats>> stats;
+  std::uint64_t next_ticket = 1;
+};
+
+/// Drives one sandbox through its lifecycle and is the only writer of its record. After
+/// `terminated` it lives on for as long as somebody holds its handle, to answer what can still be
+/// answered.
+sandbox_inside::behavior_type sandbox(sandbox_inside::stateful_pointer<sandbox_data> self,
+                                      sandbox_seed seed, sandbox_services services,
+                                      sandbox_options options);
+
+} // namespace dsec

@@ -1,0 +1,302 @@
+#include "actors/errors.hpp"
+#include "actors/sandbox_parts.hpp"
+
+#include <caf/send.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace dsec::sandbox_parts {
+
+namespace {
+
+using phase = pending_exec::phase;
+using promise = caf::typed_response_promise<exec_result_ptr>;
+
+/// How often an exec is joined again after contact was lost.
+constexpr std::uint64_t attempts_max = 3;
+
+void refuse(promise answer, const error& cause) {
+  answer.deliver(to_caf(cause));
+}
+
+bool recorded(const pending_exec& x) {
+  return x.call->spec.step.has_value();
+}
+
+std::shared_ptr<write_batch> batch_of(const sandbox_data& data, const pending_exec& x) {
+  auto batch = std::make_shared<write_batch>();
+  batch->steps.push_back({data.record.id, *x.call->spec.step, x.call->id, x.digest, {}});
+  return batch;
+}
+
+void drop(sandbox_data& data, std::map<exec_id, pending_exec>::iterator at) {
+  for (auto ticket : at->second.tickets)
+    data.tickets.erase(ticket);
+  data.execs.erase(at);
+}
+
+/// It never ran, or what became of it cannot be recorded: the answer is an error.
+void refuse_exec(self_pointer self, exec_id id, const error& cause) {
+  auto& data = self->state;
+  auto at = data.execs.find(id);
+  if (at == data.execs.end())
+    return;
+  for (auto& answer : at->second.answers)
+    answer.deliver(to_caf(cause));
+  drop(data, at);
+}
+
+void answer_exec(self_pointer self, exec_id id, const exec_result_ptr& outcome) {
+  auto& data = self->state;
+  auto at = data.execs.find(id);
+  if (at == data.execs.end())
+    return;
+  for (auto& answer : at->second.answers)
+    answer.deliver(outcome);
+  drop(data, at);
+  if (!ended(data))
+    data.services.kernel.forget(data.record.id, id);
+}
+
+/// A recorded step is durable before anyone sees its outcome.
+void finish(self_pointer self, pending_exec& x, exec_result outcome) {
+  auto& data = self->state;
+  x.at = phase::finishing;
+  auto id = x.call->id;
+  if (!recorded(x))
+    return answer_exec(self, id, std::make_shared<const exec_result>(std::move(outcome)));
+  auto batch = batch_of(data, x);
+  auto& kept = batch->steps.front().result;
+  kept = std::move(outcome);
+  exec_result_ptr answer{batch, &*kept};
+  self->request(data.services.journal, caf::infinite, write_batch_ptr{batch})
+    .then(
+      [self, id, answer, step = *x.call->spec.step](ack) {
+        auto& now = self->state;
+        now.steps[step].done = true;
+        ++now.steps_recorded;
+        self->send(now.services.node, step_recorded{now.record.id});
+        answer_exec(self, id, answer);
+      },
+      [self, id](caf::error& cause) { refuse_exec(self, id, from_caf(cause, "the journal")); });
+}
+
+exec_result without_output(outcome_kind kind, std::string cause) {
+  exec_result x;
+  x.outcome.kind = kind;
+  x.outcome.cause = std::move(cause);
+  return x;
+}
+
+void replay(self_pointer self, std::uint64_t step, promise answer) {
+  auto& data = self->state;
+  self->request(data.services.journal, caf::infinite, load_step{data.record.id, step})
+    .then(
+      [answer](const step_record_ptr& x) mutable {
+        auto again = *x->result;
+        again.replayed = true;
+        answer.deliver(exec_result_ptr{std::make_shared<const exec_result>(std::move(again))});
+      },
+      [answer](caf::error& cause) mutable { answer.deliver(cause); });
+}
+
+/// Takes it up; `begun`: its step is durable already, from an earlier life.
+void admit(self_pointer self, const exec_message& x, std::string digest, bool begun,
+           promise answer) {
+  auto& data = self->state;
+  if (data.execs.size() >= data.options.pending_max)
+    return refuse(std::move(answer),
+                  {errc::exhausted,
+                   fmt::format("sandbox {}: {} execs are pending, the limit is {}", data.record.id,
+                               data.execs.size(), data.options.pending_max)});
+  auto step = x.spec->step;
+  auto id = step ? *step : data.next_exec++;
+  auto call = std::make_shared<exec_call>();
+  call->id = id;
+  call->spec = complete(data.record.environment, *x.spec);
+  call->sink = x.sink;
+  pending_exec exec;
+  exec.call = std::move(call);
+  exec.digest = std::move(digest);
+  exec.answers.push_back(std::move(answer));
+  if (x.ticket != 0) {
+    exec.tickets.push_back(x.ticket);
+    data.tickets[x.ticket] = id;
+  }
+  bool record = step && !begun;
+  if (record) {
+    exec.at = phase::recording;
+    data.steps[*step] = {exec.digest, false, false};
+    self->request(data.services.journal, caf::infinite, write_batch_ptr{batch_of(data, exec)})
+      .then(
+        [self, id](ack) {
+          auto at = self->state.execs.find(id);
+          if (at == self->state.execs.end() || at->second.at != phase::recording)
+            return;
+          at->second.at = phase::queued;
+          converge(self);
+        },
+        [self, id](caf::error& cause) { refuse_exec(self, id, from_caf(cause, "the journal")); });
+  }
+  data.execs.emplace(id, std::move(exec));
+  converge(self);
+}
+
+void request_known(self_pointer self, const exec_message& x, std::string digest, promise answer) {
+  auto& data = self->state;
+  auto step = x.spec->step;
+  auto known = step ? data.steps.find(*step) : data.steps.end();
+  bool begun = known != data.steps.end() && !known->second.refused;
+  if (begun && known->second.digest != digest)
+    return refuse(std::move(answer),
+                  {errc::diverged, fmt::format("sandbox {}, step {}: recorded with another request",
+                                               data.record.id, *step)});
+  if (begun && known->second.done)
+    return replay(self, *step, std::move(answer));
+  auto pending = begun ? data.execs.find(*step) : data.execs.end();
+  if (pending != data.execs.end() && pending->second.at == phase::finishing) {
+    pending->second.answers.push_back(std::move(answer));
+    return;
+  }
+  if (auto why = demand_running(self))
+    return refuse(std::move(answer), *why);
+  if (pending == data.execs.end())
+    return admit(self, x, std::move(digest), begun, std::move(answer));
+  pending->second.answers.push_back(std::move(answer));
+  if (x.ticket != 0) {
+    pending->second.tickets.push_back(x.ticket);
+    data.tickets[x.ticket] = *step;
+  }
+  converge(self);
+}
+
+void learn(sandbox_data& data, const step_record& x) {
+  data.steps[x.step] = {x.request_digest, x.result.has_value(), false};
+}
+
+} // namespace
+
+void request_exec(self_pointer self, const exec_message& x, promise answer) {
+  auto& data = self->state;
+  if (auto valid = validate(*x.spec); !valid)
+    return refuse(std::move(answer), valid.error());
+  if (x.spec->step && *x.spec->step >= 1ull << 63)
+    return refuse(std::move(answer), {errc::invalid_argument,
+                                      fmt::format("step {}: must be below 2^63", *x.spec->step)});
+  auto digest = x.spec->step ? request_digest(*x.spec) : std::string{};
+  if (data.steps_known || !x.spec->step || data.steps.contains(*x.spec->step))
+    return request_known(self, x, std::move(digest), std::move(answer));
+  self->request(data.services.journal, caf::infinite, load_step{data.record.id, *x.spec->step})
+    .then(
+      [self, x, digest, answer](const step_record_ptr& found) {
+        if (!self->state.steps.contains(found->step))
+          learn(self->state, *found);
+        request_known(self, x, digest, answer);
+      },
+      [self, x, digest, answer](caf::error& cause) mutable {
+        auto why = from_caf(cause, "the journal");
+        if (why.code != errc::not_found)
+          return refuse(answer, why);
+        request_known(self, x, digest, answer);
+      });
+}
+
+void start_execs(self_pointer self) {
+  auto& data = self->state;
+  std::vector<exec_id> cancelled;
+  for (auto& [id, x] : data.execs) {
+    if (x.at != phase::queued)
+      continue;
+    if (x.cancelled) {
+      cancelled.push_back(id);
+      continue;
+    }
+    x.at = phase::running;
+    ++x.attempt;
+    data.services.kernel.exec(
+      data.record.id, x.call,
+      [to = sandbox_inside{self}, exec = id, attempt = x.attempt](result<exec_result> outcome) {
+        caf::anon_send(to,
+                       exec_done{exec, attempt,
+                                 std::make_shared<const result<exec_result>>(std::move(outcome))});
+      });
+  }
+  for (auto id : cancelled)
+    finish(self, data.execs.at(id), without_output(outcome_kind::cancelled, "before it began"));
+}
+
+void on_exec_done(self_pointer self, const exec_done& done) {
+  auto& data = self->state;
+  auto at = data.execs.find(done.exec);
+  if (at == data.execs.end() || at->second.at != phase::running
+      || at->second.attempt != done.attempt)
+    return;
+  auto& x = at->second;
+  const auto& outcome = *done.outcome;
+  if (outcome)
+    return finish(self, x, *outcome);
+  if (outcome.error().code != errc::unavailable) {
+    if (recorded(x))
+      data.steps[*x.call->spec.step].refused = true;
+    return refuse_exec(self, done.exec, outcome.error());
+  }
+  if (x.attempt >= attempts_max)
+    return finish(self, x,
+                  without_output(outcome_kind::infrastructure,
+                                 fmt::format("effect unknown: {}", outcome.error().message)));
+  x.at = phase::orphaned;
+  if (!data.probing)
+    probe(self);
+}
+
+void cancel(self_pointer self, std::uint64_t ticket) {
+  auto& data = self->state;
+  auto known = data.tickets.find(ticket);
+  if (known == data.tickets.end())
+    return;
+  auto& x = data.execs.at(known->second);
+  x.cancelled = true;
+  if (x.at == phase::running)
+    data.services.kernel.cancel(data.record.id, x.call->id);
+  else if (x.at == phase::queued)
+    finish(self, x, without_output(outcome_kind::cancelled, "before it began"));
+}
+
+void finish_execs(self_pointer self) {
+  auto& data = self->state;
+  std::vector<exec_id> open;
+  for (auto& [id, x] : data.execs)
+    if (x.at != phase::finishing)
+      open.push_back(id);
+  for (auto id : open) {
+    auto& x = data.execs.at(id);
+    bool ran = x.at == phase::running || x.at == phase::orphaned;
+    switch (data.record.cause) {
+    case end_cause::none:
+    case end_cause::stopped:
+    case end_cause::lease_expired:
+      finish(self, x, without_output(outcome_kind::sandbox_stopped, data.record.detail));
+      break;
+    case end_cause::self_inflicted:
+      finish(self, x, without_output(outcome_kind::self_inflicted, data.record.detail));
+      break;
+    case end_cause::start_failed:
+    case end_cause::infrastructure:
+      finish(
+        self, x,
+        without_output(outcome_kind::infrastructure,
+                       fmt::format("{}{}", ran ? "effect unknown: " : "", data.record.detail)));
+      break;
+    }
+  }
+}
+
+void rejoin_execs(self_pointer self) {
+  for (auto& [id, x] : self->state.execs)
+    if (x.at == phase::orphaned)
+      x.at = phase::queued;
+}
+
+} // namespace dsec::sandbox_parts

@@ -1,0 +1,250 @@
+#include "backends/container/container_backend.hpp"
+
+#include "backends/container/init_link.hpp"
+#include "backends/container/tombstone.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <unordered_map>
+
+namespace dsec {
+
+/// What lives in the loop. Closures hold it weakly: once it is gone they do nothing.
+struct container_backend::inside : std::enable_shared_from_this<inside> {
+  io_loop& loop;
+  std::filesystem::path run_dir;
+  backend_events events;
+  std::unique_ptr<spawner_link> spawner;
+  std::unordered_map<sandbox_id, std::shared_ptr<init_link>> links;
+  std::string prefix;
+  std::uint64_t epoch = 0;
+
+  inside(io_loop& x, spawner_options options, backend_events told)
+    : loop{x},
+      run_dir{options.run_dir},
+      events{std::move(told)},
+      spawner{std::make_unique<spawner_link>(x, std::move(options))} {}
+
+  ~inside() {
+    for (auto& [_, link] : links)
+      link->close(init_link::ending::silent);
+  }
+
+  std::filesystem::path socket_of(const sandbox_id& id) const {
+    return run_dir / (id.str() + ".sock");
+  }
+
+  init_link* link(const sandbox_id& id) {
+    auto i = links.find(id);
+    return i == links.end() ? nullptr : i->second.get();
+  }
+
+  error unconnected(const sandbox_id& id) const {
+    return {errc::unavailable, fmt::format("{}: not connected to its dsec-init", id)};
+  }
+
+  /// Dials dsec-init and keeps the link.
+  void connect(const sandbox_id& id, completion<found_phase> done) {
+    if (auto* known = link(id))
+      return done(known->phase());
+    loop.spawn(init_link::open(loop, id, socket_of(id), epoch)
+                 .then([weak = weak_from_this(), id, done](auto opened) {
+                   auto self = weak.lock();
+                   if (!self)
+                     return;
+                   if (!opened)
+                     return done(opened.error());
+                   auto made = *opened;
+                   made->on_lost([weak, id, raw = made.get()] {
+                     if (auto alive = weak.lock())
+                       alive->lost(id, raw);
+                   });
+                   self->links[id] = made;
+                   done(made->phase());
+                 })
+                 .catch_([done, id](kj::Exception&& e) {
+                   done(error{errc::unavailable,
+                              fmt::format("connect to {}: {}", id, e.getDescription().cStr())});
+                 }));
+  }
+
+  void lost(const sandbox_id& id, const init_link* which) {
+    auto i = links.find(id);
+    if (i == links.end() || i->second.get() != which)
+      return;
+    auto gone = std::move(i->second);
+    links.erase(i);
+    gone->close(init_link::ending::broken);
+    // dsec-init writes its tombstone before it goes; none means that it was killed.
+    auto end = read_tombstone(run_dir, id);
+    events.ended(id, end ? *end : sandbox_end{end_cause::infrastructure, "dsec-init is gone"});
+  }
+
+  void start(const start_spec& spec, completion<void> done) {
+    spawner->create(spec, [weak = weak_from_this(), id = spec.id, done](result<void> built) {
+      auto self = weak.lock();
+      if (!self)
+        return;
+      if (!built)
+        return done(built);
+      self->connect(id, [done](result<found_phase> x) {
+        done(x ? result<void>{} : result<void>{x.error()});
+      });
+    });
+  }
+
+  void stop(const sandbox_id& id, completion<void> done) {
+    if (auto i = links.find(id); i != links.end()) {
+      auto link = std::move(i->second);
+      links.erase(i);
+      link->close(init_link::ending::stopped);
+    }
+    spawner->destroy(id, std::move(done));
+  }
+
+  void inventory(completion<std::vector<live_sandbox>> done) {
+    spawner->list([prefix = prefix, done](result<std::vector<live_sandbox>> all) {
+      if (all)
+        std::erase_if(*all, [&](const auto& x) { return !x.id.str().starts_with(prefix); });
+      done(std::move(all));
+    });
+  }
+};
+
+container_backend::container_backend(io_loop& loop, spawner_options options, backend_events events)
+  : loop_{loop} {
+  loop_.run(
+    [&] { inside_ = std::make_shared<inside>(loop_, std::move(options), std::move(events)); });
+}
+
+container_backend::~container_backend() {
+  close();
+}
+
+void container_backend::close() {
+  loop_.run([this] { inside_.reset(); });
+}
+
+template <class Work>
+void container_backend::in_loop(Work work) {
+  loop_.post([weak = std::weak_ptr{inside_}, work = std::move(work)]() mutable {
+    if (auto self = weak.lock())
+      work(*self);
+  });
+}
+
+void container_backend::identify(const node_id& node, std::uint64_t epoch) {
+  in_loop([prefix = node.str() + "-", epoch](inside& x) {
+    x.prefix = prefix;
+    x.epoch = epoch;
+  });
+}
+
+void container_backend::hello(completion<spawner_report> done) {
+  in_loop([done = std::move(done)](inside& x) { x.spawner->hello(done); });
+}
+
+void container_backend::warm(std::uint32_t sandboxes, completion<void> done) {
+  in_loop([sandboxes, done = std::move(done)](inside& x) { x.spawner->warm(sandboxes, done); });
+}
+
+void container_backend::start(const start_spec& spec, completion<void> done) {
+  in_loop([spec, done = std::move(done)](inside& x) { x.start(spec, done); });
+}
+
+void container_backend::adopt(const sandbox_id& id, completion<found_phase> done) {
+  in_loop([id, done = std::move(done)](inside& x) { x.connect(id, done); });
+}
+
+void container_backend::ended_by_itself(const sandbox_id& id, completion<sandbox_end> done) {
+  in_loop([id, done = std::move(done)](inside& x) {
+    auto end = read_tombstone(x.run_dir, id);
+    done(end ? result<sandbox_end>{*end}
+             : result<sandbox_end>{
+               error{errc::not_found, fmt::format("{}: dsec-init left no cause of its end", id)}});
+  });
+}
+
+void container_backend::pause(const sandbox_id& id, completion<void> done) {
+  in_loop([id, done = std::move(done)](inside& x) {
+    auto* link = x.link(id);
+    link ? link->pause(done) : done(x.unconnected(id));
+  });
+}
+
+void container_backend::reclaim(const sandbox_id& id, completion<reclaim_report> done) {
+  in_loop([id, done = std::move(done)](inside& x) {
+    auto* link = x.link(id);
+    link ? link->reclaim(done) : done(x.unconnected(id));
+  });
+}
+
+void container_backend::resume(const sandbox_id& id, completion<void> done) {
+  in_loop([id, done = std::move(done)](inside& x) {
+    auto* link = x.link(id);
+    link ? link->resume(done) : done(x.unconnected(id));
+  });
+}
+
+void container_backend::stop(const sandbox_id& id, completion<void> done) {
+  in_loop([id, done = std::move(done)](inside& x) { x.stop(id, done); });
+}
+
+void container_backend::exec(const sandbox_id& id, std::shared_ptr<const exec_call> call,
+                             completion<exec_result> done) {
+  in_loop([id, call = std::move(call), done = std::move(done)](inside& x) {
+    auto* link = x.link(id);
+    link ? link->exec(call, done) : done(x.unconnected(id));
+  });
+}
+
+void container_backend::cancel(const sandbox_id& id, exec_id exec) {
+  in_loop([id, exec](inside& x) {
+    if (auto* link = x.link(id))
+      link->cancel(exec);
+  });
+}
+
+void container_backend::signal(const sandbox_id& id, exec_id exec, int number) {
+  in_loop([id, exec, number](inside& x) {
+    if (auto* link = x.link(id))
+      link->signal(exec, number);
+  });
+}
+
+void container_backend::forget(const sandbox_id& id, exec_id exec) {
+  in_loop([id, exec](inside& x) {
+    if (auto* link = x.link(id))
+      link->forget(exec);
+  });
+}
+
+void container_backend::file(const sandbox_id& id, file_request request,
+                             completion<file_reply> done) {
+  in_loop([id, request = std::move(request), done = std::move(done)](inside& x) mutable {
+    auto* link = x.link(id);
+    link ? link->file(std::move(request), done) : done(x.unconnected(id));
+  });
+}
+
+void container_backend::stats(const sandbox_id& id, completion<sandbox_stats> done) {
+  in_loop([id, done = std::move(done)](inside& x) {
+    auto* link = x.link(id);
+    link ? link->stats(done) : done(x.unconnected(id));
+  });
+}
+
+void container_backend::renew(const std::vector<sandbox_id>& ids, const lease_terms& lease) {
+  in_loop([ids, lease](inside& x) {
+    for (const auto& id : ids)
+      if (auto* link = x.link(id))
+        link->renew(lease);
+  });
+}
+
+void container_backend::inventory(completion<std::vector<live_sandbox>> done) {
+  in_loop([done = std::move(done)](inside& x) { x.inventory(done); });
+}
+
+} // namespace dsec

@@ -1,0 +1,123 @@
+#include "backends/container/file_transfer.hpp"
+
+#include "backends/container/wire.hpp"
+
+#include <fmt/format.h>
+
+namespace dsec {
+
+namespace {
+
+constexpr std::size_t piece_bytes = 1 << 20;
+
+using reply = result<file_reply>;
+
+auto open_request(wire::Init::Client& init, const std::string& path, wire::Init::OpenMode mode) {
+  auto request = init.openRequest();
+  request.setPath(wire::bytes(path));
+  request.setMode(mode);
+  return request;
+}
+
+kj::Promise<reply>
+read_from(wire::File::Client file, std::shared_ptr<const file_read> what, std::string so_far) {
+  auto request = file.readRequest();
+  request.setOffset(so_far.size());
+  request.setBytes(piece_bytes);
+  return request.send().then(
+    [file, what, so_far = std::move(so_far)](auto&& answer) mutable -> kj::Promise<reply> {
+      if (error e; wire::failed(answer.getError(), e))
+        return reply{e};
+      auto size = answer.getSize();
+      auto bytes = answer.getBytes();
+      if (size > what->bytes_max || so_far.size() + bytes.size() > what->bytes_max)
+        return reply{error{errc::exhausted, fmt::format("read {}: {} bytes, the limit is {}",
+                                                        what->path, size, what->bytes_max)}};
+      if (so_far.empty() && size > bytes.size())
+        so_far.reserve(size);
+      so_far.append(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+      // A shorter piece may be a file of /proc, which says size 0: only an empty one is the end.
+      if (bytes.size() == 0 || (size > 0 && so_far.size() >= size)) {
+        file_reply whole;
+        whole.bytes = std::move(so_far);
+        return reply{std::move(whole)};
+      }
+      return read_from(kj::mv(file), std::move(what), std::move(so_far));
+    });
+}
+
+kj::Promise<reply>
+write_to(wire::File::Client file, std::shared_ptr<const file_write> what, std::size_t offset) {
+  if (offset >= what->bytes.size())
+    return reply{file_reply{}};
+  auto piece = std::string_view{what->bytes}.substr(offset, piece_bytes);
+  auto request = file.writeRequest();
+  request.setBytes(wire::bytes(piece));
+  return request.send().then(
+    [file, what, next = offset + piece.size()](auto&& answer) mutable -> kj::Promise<reply> {
+      if (error e; wire::failed(answer.getError(), e))
+        return reply{e};
+      return write_to(kj::mv(file), std::move(what), next);
+    });
+}
+
+/// Opens, and continues with what it opened.
+template <class Request, class Use>
+kj::Promise<reply> with_open(Request request, Use use) {
+  return request.send().then([use = kj::mv(use)](auto&& opened) mutable -> kj::Promise<reply> {
+    if (error e; wire::failed(opened.getError(), e))
+      return reply{e};
+    return use(opened.getFile());
+  });
+}
+
+kj::Promise<reply> act(wire::Init::Client init, file_read what) {
+  auto held = std::make_shared<const file_read>(std::move(what));
+  return with_open(open_request(init, held->path, wire::Init::OpenMode::READ),
+                   [held](wire::File::Client file) { return read_from(kj::mv(file), held, {}); });
+}
+
+kj::Promise<reply> act(wire::Init::Client init, file_write what) {
+  auto held = std::make_shared<const file_write>(std::move(what));
+  auto request =
+    open_request(init, held->path,
+                 held->append ? wire::Init::OpenMode::APPEND : wire::Init::OpenMode::WRITE);
+  request.setPermissions(held->mode);
+  request.setMakeParents(held->make_parents);
+  return with_open(kj::mv(request),
+                   [held](wire::File::Client file) { return write_to(kj::mv(file), held, 0); });
+}
+
+kj::Promise<reply> act(wire::Init::Client init, file_list what) {
+  return with_open(open_request(init, what.path, wire::Init::OpenMode::LIST),
+                   [](wire::File::Client file) {
+                     return file.listRequest().send().then([](auto&& answer) -> reply {
+                       if (error e; wire::failed(answer.getError(), e))
+                         return e;
+                       file_reply found;
+                       for (auto entry : answer.getEntries())
+                         found.entries.push_back(wire::read(entry));
+                       return found;
+                     });
+                   });
+}
+
+kj::Promise<reply> act(wire::Init::Client init, file_stat what) {
+  auto request = init.statusRequest();
+  request.setPath(wire::bytes(what.path));
+  return request.send().then([](auto&& answer) -> reply {
+    if (error e; wire::failed(answer.getError(), e))
+      return e;
+    file_reply found;
+    found.status = wire::read(answer.getStatus());
+    return found;
+  });
+}
+
+} // namespace
+
+kj::Promise<result<file_reply>> transfer(wire::Init::Client init, file_request request) {
+  return std::visit([&](auto& what) { return act(init, std::move(what)); }, request);
+}
+
+} // namespace dsec

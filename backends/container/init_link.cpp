@@ -1,0 +1,334 @@
+#include "backends/container/init_link.hpp"
+
+#include "backends/container/byte_stream.hpp"
+#include "backends/container/file_transfer.hpp"
+#include "backends/container/wire.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <unistd.h>
+
+namespace dsec {
+
+struct init_link::fate {
+  sandbox_id id;
+  ending how = ending::broken;
+};
+
+/// An answer that somebody waits for. Destroyed unpaid, it pays what the link's fate says.
+template <class T>
+class init_link::owed {
+public:
+  owed(completion<T> done, std::shared_ptr<fate> end)
+    : done_{std::move(done)},
+      fate_{std::move(end)} {}
+
+  owed(const owed&) = delete;
+  owed& operator=(const owed&) = delete;
+
+  ~owed() {
+    if (!done_ || fate_->how == ending::silent)
+      return;
+    if (fate_->how == ending::broken)
+      pay(error{errc::unavailable, fmt::format("dsec-init of {} is gone", fate_->id)});
+    else
+      pay(stopped());
+  }
+
+  void pay(result<T> x) {
+    auto done = std::move(done_);
+    done_ = nullptr;
+    if (fate_->how != ending::silent)
+      done(std::move(x));
+  }
+
+private:
+  result<T> stopped() const {
+    if constexpr (std::is_same_v<T, exec_result>) {
+      exec_result x;
+      x.outcome.kind = outcome_kind::sandbox_stopped;
+      return x;
+    } else {
+      return error{errc::invalid_state, fmt::format("{} was stopped", fate_->id)};
+    }
+  }
+
+  completion<T> done_;
+  std::shared_ptr<fate> fate_;
+};
+
+struct init_link::connection : kj::TaskSet::ErrorHandler {
+  kj::Own<kj::AsyncIoStream> stream;
+  capnp::TwoPartyClient client;
+  wire::Init::Client init = nullptr;
+  kj::TaskSet tasks;
+
+  explicit connection(kj::Own<kj::AsyncIoStream> x)
+    : stream{kj::mv(x)},
+      client{*stream},
+      tasks{*this} {}
+
+  void taskFailed(kj::Exception&&) override {}
+};
+
+namespace {
+
+/// A connected socket, or errno as a negative number.
+int dial(const std::filesystem::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  auto text = path.string();
+  if (text.size() >= sizeof address.sun_path)
+    return -ENAMETOOLONG;
+  std::memcpy(address.sun_path, text.c_str(), text.size() + 1);
+  int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0)
+    return -errno;
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
+    return fd;
+  int number = errno;
+  ::close(fd);
+  return -number;
+}
+
+kj::Promise<result<kj::Own<kj::AsyncIoStream>>> connect(io_loop& loop, std::filesystem::path path) {
+  using stream = result<kj::Own<kj::AsyncIoStream>>;
+  int fd = dial(path);
+  if (fd >= 0)
+    return stream{loop.low_level().wrapSocketFd(
+      fd, kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP | kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC
+            | kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK)};
+  if (fd == -EAGAIN) // Its accept queue is full.
+    return loop.timer().afterDelay(1 * kj::MILLISECONDS).then([&loop, path] {
+      return connect(loop, path);
+    });
+  auto what = fmt::format("connect to {}", path.string());
+  if (fd == -ECONNREFUSED)
+    return stream{error{errc::not_found, fmt::format("{}: {}", what, ::strerror(-fd))}};
+  return stream{errno_error(-fd, what)};
+}
+
+} // namespace
+
+kj::Promise<result<std::shared_ptr<init_link>>>
+init_link::open(io_loop& loop, sandbox_id id, std::filesystem::path socket, std::uint64_t epoch) {
+  using link = result<std::shared_ptr<init_link>>;
+  return connect(loop, std::move(socket))
+    .then([&loop, id, epoch](auto stream) -> kj::Promise<link> {
+      if (!stream)
+        return link{stream.error()};
+      auto made = std::make_shared<init_link>(loop, id, kj::mv(*stream));
+      return made->enter(epoch).then([made](result<void> entered) -> link {
+        if (!entered)
+          return entered.error();
+        return made;
+      });
+    });
+}
+
+init_link::init_link(io_loop& loop, sandbox_id id, kj::Own<kj::AsyncIoStream> stream)
+  : loop_{loop},
+    id_{std::move(id)},
+    fate_{std::make_shared<fate>()},
+    connection_{kj::heap<connection>(kj::mv(stream))} {
+  fate_->id = id_;
+}
+
+init_link::~init_link() {
+  close(fate_->how);
+}
+
+kj::Promise<result<void>> init_link::enter(std::uint64_t epoch) {
+  auto gate = connection_->client.bootstrap().castAs<wire::InitGate>();
+  auto request = gate.enterRequest();
+  request.setEpoch(epoch);
+  return request.send().then(
+    [this](auto&& answer) -> result<void> {
+      if (error e; wire::failed(answer.getError(), e))
+        return e;
+      connection_->init = answer.getInit();
+      switch (answer.getHello().getPhase()) {
+      case wire::Hello::Phase::RUNNING:
+        phase_ = found_phase::running;
+        break;
+      case wire::Hello::Phase::PAUSED:
+        phase_ = found_phase::paused;
+        break;
+      case wire::Hello::Phase::RECLAIMED:
+        phase_ = found_phase::reclaimed;
+        break;
+      }
+      return {};
+    },
+    [id = id_](kj::Exception&& e) -> result<void> {
+      return wire::broken(fmt::format("enter dsec-init of {}", id), e);
+    });
+}
+
+found_phase init_link::phase() const noexcept {
+  return phase_;
+}
+
+void init_link::on_lost(std::function<void()> lost) {
+  connection_->tasks.add(
+    connection_->client.onDisconnect().then([this, lost = std::move(lost)] { loop_.post(lost); }));
+}
+
+void init_link::close(ending how) {
+  fate_->how = how;
+  running_.clear();
+  connection_ = nullptr;
+}
+
+template <class T>
+auto init_link::owe(completion<T> done) -> std::shared_ptr<owed<T>> {
+  return std::make_shared<owed<T>>(std::move(done), fate_);
+}
+
+void init_link::pause(completion<void> done) {
+  auto debt = owe(std::move(done));
+  connection_->tasks.add(connection_->init.pauseRequest().send().then(
+    [debt](auto&& answer) {
+      error e;
+      debt->pay(wire::failed(answer.getError(), e) ? result<void>{e} : result<void>{});
+    },
+    [debt, id = id_](kj::Exception&& e) {
+      debt->pay(wire::broken(fmt::format("pause {}", id), e));
+    }));
+}
+
+void init_link::reclaim(completion<reclaim_report> done) {
+  auto debt = owe(std::move(done));
+  connection_->tasks.add(connection_->init.reclaimRequest().send().then(
+    [debt](auto&& answer) {
+      if (error e; wire::failed(answer.getError(), e))
+        return debt->pay(e);
+      debt->pay(reclaim_report{answer.getBeforeBytes(), answer.getAfterBytes()});
+    },
+    [debt, id = id_](kj::Exception&& e) {
+      debt->pay(wire::broken(fmt::format("reclaim {}", id), e));
+    }));
+}
+
+void init_link::resume(completion<void> done) {
+  auto debt = owe(std::move(done));
+  connection_->tasks.add(connection_->init.resumeRequest().send().then(
+    [debt](auto&& answer) {
+      error e;
+      debt->pay(wire::failed(answer.getError(), e) ? result<void>{e} : result<void>{});
+    },
+    [debt, id = id_](kj::Exception&& e) {
+      debt->pay(wire::broken(fmt::format("resume {}", id), e));
+    }));
+}
+
+void init_link::exec(std::shared_ptr<const exec_call> call, completion<exec_result> done) {
+  auto debt = owe(std::move(done));
+  auto request = connection_->init.execRequest();
+  request.setId(call->id);
+  wire::write(call->spec, request.initSpec());
+  auto started = request.send();
+  auto exec = started.getExec();
+  // `wait` follows `exec` without waiting for its answer: one round trip for a short command.
+  auto ended = exec.waitRequest().send();
+  running_.insert_or_assign(call->id, exec);
+
+  kj::Promise<void> streamed = kj::READY_NOW;
+  if (call->sink) {
+    auto attach = exec.attachRequest();
+    attach.setStdout(receive_into(loop_, call->sink, output_sink::stream::out));
+    attach.setStderr(receive_into(loop_, call->sink, output_sink::stream::err));
+    streamed = attach.send().ignoreResult().catch_([](kj::Exception&&) {});
+  }
+  if (call->spec.stdin_bytes) {
+    std::shared_ptr<const std::string> first{call, &*call->spec.stdin_bytes};
+    auto sink = exec.stdinRequest().send().getSink();
+    connection_->tasks.add(
+      send_input(loop_, kj::mv(sink), first, call->sink ? call->sink->input() : nullptr));
+  }
+
+  auto id = call->id;
+  connection_->tasks.add(
+    started
+      .then([debt, ended = kj::mv(ended),
+             streamed = kj::mv(streamed)](auto&& answer) mutable -> kj::Promise<void> {
+        if (error e; wire::failed(answer.getError(), e)) {
+          debt->pay(e);
+          return kj::READY_NOW;
+        }
+        return ended.then([debt, streamed = kj::mv(streamed)](auto&& end) mutable {
+          auto x = wire::read(end.getResult());
+          return streamed.then([debt, x = std::move(x)]() mutable { debt->pay(std::move(x)); });
+        });
+      })
+      .catch_([debt, id = id_](kj::Exception&& e) {
+        debt->pay(wire::broken(fmt::format("exec in {}", id), e));
+      })
+      .then([this, id] { running_.erase(id); }));
+}
+
+void init_link::cancel(exec_id exec) {
+  if (auto i = running_.find(exec); i != running_.end())
+    connection_->tasks.add(i->second.cancelRequest().send().ignoreResult());
+}
+
+void init_link::signal(exec_id exec, int number) {
+  auto i = running_.find(exec);
+  if (i == running_.end())
+    return;
+  auto request = i->second.signalRequest();
+  request.setNumber(number);
+  connection_->tasks.add(request.send().ignoreResult());
+}
+
+void init_link::forget(exec_id exec) {
+  forgotten_.push_back(exec);
+  if (forgotten_.size() > 1)
+    return;
+  // Execs end in bursts; one message tells of all that came in the same turn of the loop.
+  connection_->tasks.add(kj::evalLast([this] { send_forgotten(); }));
+}
+
+void init_link::send_forgotten() {
+  auto request = connection_->init.forgetRequest();
+  auto ids = request.initIds(forgotten_.size());
+  for (unsigned i = 0; i < ids.size(); ++i)
+    ids.set(i, forgotten_[i]);
+  forgotten_.clear();
+  connection_->tasks.add(request.send().ignoreResult());
+}
+
+void init_link::file(file_request request, completion<file_reply> done) {
+  auto debt = owe(std::move(done));
+  connection_->tasks.add(transfer(connection_->init, std::move(request))
+                           .then([debt](result<file_reply> x) { debt->pay(std::move(x)); },
+                                 [debt, id = id_](kj::Exception&& e) {
+                                   debt->pay(wire::broken(fmt::format("reach files of {}", id), e));
+                                 }));
+}
+
+void init_link::stats(completion<sandbox_stats> done) {
+  auto debt = owe(std::move(done));
+  connection_->tasks.add(connection_->init.statsRequest().send().then(
+    [debt](auto&& answer) {
+      auto s = answer.getStats();
+      debt->pay(sandbox_stats{s.getMemoryBytes(), s.getMemoryPeakBytes(), s.getSwapBytes(),
+                              s.getProcesses(), std::chrono::microseconds{s.getCpuUs()},
+                              s.getOomKills()});
+    },
+    [debt, id = id_](kj::Exception&& e) {
+      debt->pay(wire::broken(fmt::format("read the statistics of {}", id), e));
+    }));
+}
+
+void init_link::renew(const lease_terms& lease) {
+  auto request = connection_->init.renewRequest();
+  request.setPauseInMs(lease.pause_after.count());
+  request.setStopInMs(lease.stop_after.count());
+  connection_->tasks.add(request.send().ignoreResult());
+}
+
+} // namespace dsec

@@ -1,0 +1,75 @@
+#pragma once
+
+#include "backends/backend.hpp"
+#include "backends/container/io_loop.hpp"
+#include "schemas/init.capnp.h"
+
+#include <capnp/rpc-twoparty.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace dsec {
+
+/// The connection to one sandbox's dsec-init. Loop only, completions too. When it breaks, or is
+/// dropped, every completion that is still owed gets its answer: `unavailable`, or what `close`
+/// said.
+class init_link {
+public:
+  /// Dials `socket` and enters with `epoch`. not_found: nothing listens there. invalid_state: a
+  /// newer process has entered. `lost` is called once if the connection ends without `close`, from
+  /// a fresh turn of the loop, in which the link may be destroyed.
+  static kj::Promise<result<std::shared_ptr<init_link>>>
+  open(io_loop& loop, sandbox_id id, std::filesystem::path socket, std::uint64_t epoch);
+
+  init_link(io_loop& loop, sandbox_id id, kj::Own<kj::AsyncIoStream> stream);
+  ~init_link();
+
+  found_phase phase() const noexcept;
+  void on_lost(std::function<void()> lost);
+
+  /// What the link's end means to whoever still waits.
+  enum class ending {
+    silent,  ///< Nobody is told: the backend is going.
+    stopped, ///< Execs end as sandbox_stopped, the rest is invalid_state.
+    broken,  ///< unavailable.
+  };
+
+  /// Ends the connection.
+  void close(ending how);
+
+  void pause(completion<void> done);
+  void reclaim(completion<reclaim_report> done);
+  void resume(completion<void> done);
+  void exec(std::shared_ptr<const exec_call> call, completion<exec_result> done);
+  void cancel(exec_id exec);
+  void signal(exec_id exec, int number);
+  void forget(exec_id exec);
+  void file(file_request request, completion<file_reply> done);
+  void stats(completion<sandbox_stats> done);
+  void renew(const lease_terms& lease);
+
+private:
+  struct fate;
+  template <class T>
+  class owed;
+  struct connection;
+
+  template <class T>
+  std::shared_ptr<owed<T>> owe(completion<T> done);
+  kj::Promise<result<void>> enter(std::uint64_t epoch);
+  void send_forgotten();
+
+  io_loop& loop_;
+  sandbox_id id_;
+  std::shared_ptr<fate> fate_;
+  kj::Own<connection> connection_;
+  std::unordered_map<exec_id, wire::Exec::Client> running_;
+  std::vector<exec_id> forgotten_;
+  found_phase phase_ = found_phase::running;
+};
+
+} // namespace dsec

@@ -1,0 +1,120 @@
+#include "backends/container/wire.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dsec::wire {
+
+static_assert(static_cast<int>(outcome_kind::exited) == static_cast<int>(Outcome::Kind::EXITED));
+static_assert(static_cast<int>(outcome_kind::infrastructure)
+              == static_cast<int>(Outcome::Kind::INFRASTRUCTURE));
+static_assert(static_cast<int>(file_type::other) == static_cast<int>(FileStatus::Type::OTHER));
+
+namespace {
+
+/// A number of a peer as the enum it stands for; one that a newer peer added reads as `unknown`.
+template <class To, class From>
+To enumerator(From x, To last, To unknown) {
+  return static_cast<int>(x) > static_cast<int>(last) ? unknown : static_cast<To>(x);
+}
+
+} // namespace
+
+bool failed(Error::Reader from, error& to) {
+  if (from.getCode() == 0)
+    return false;
+  to.code = from.getCode() > static_cast<int>(errc::diverged) ? errc::unavailable
+                                                              : static_cast<errc>(from.getCode());
+  to.message = text(from.getMessage());
+  return true;
+}
+
+void write(const error& from, Error::Builder to) {
+  to.setCode(static_cast<std::uint8_t>(from.code));
+  to.setMessage(from.message.c_str());
+}
+
+error broken(std::string_view attempt, const kj::Exception& cause) {
+  return {errc::unavailable, fmt::format("{}: {}", attempt, cause.getDescription().cStr())};
+}
+
+void write(const exec_spec& from, ExecSpec::Builder to) {
+  auto argv = to.initArgv(from.argv.size());
+  for (unsigned i = 0; i < argv.size(); ++i)
+    argv.set(i, bytes(from.argv[i]));
+  auto env = to.initEnv(from.env.size());
+  for (unsigned i = 0; i < env.size(); ++i)
+    env.set(i, bytes(from.env[i].first + '=' + from.env[i].second));
+  to.setCwd(bytes(from.cwd));
+  to.setUser(from.user.c_str());
+  to.setDeadlineMs(from.deadline.count());
+  to.setSpoolBytes(from.spool_bytes);
+  to.setHasStdin(from.stdin_bytes.has_value());
+}
+
+void write(const exec_result& from, ExecResult::Builder to) {
+  auto o = to.initOutcome();
+  o.setKind(static_cast<Outcome::Kind>(from.outcome.kind));
+  o.setCode(from.outcome.code);
+  o.setLimitBytes(from.outcome.limit_bytes);
+  o.setPeakBytes(from.outcome.peak_bytes);
+  o.setCause(from.outcome.cause.c_str());
+  to.setStdout(bytes(from.out));
+  to.setStderr(bytes(from.err));
+  to.setStdoutBytes(from.out_bytes);
+  to.setStderrBytes(from.err_bytes);
+  to.setOomKills(from.oom_kills);
+  to.setDurationMs(from.duration.count());
+  to.setReplayed(from.replayed);
+}
+
+exec_result read(ExecResult::Reader from) {
+  exec_result x;
+  auto o = from.getOutcome();
+  x.outcome.kind =
+    enumerator(o.getKind(), outcome_kind::infrastructure, outcome_kind::infrastructure);
+  x.outcome.code = o.getCode();
+  x.outcome.limit_bytes = o.getLimitBytes();
+  x.outcome.peak_bytes = o.getPeakBytes();
+  x.outcome.cause = text(o.getCause());
+  x.out = text(from.getStdout());
+  x.err = text(from.getStderr());
+  x.out_bytes = from.getStdoutBytes();
+  x.err_bytes = from.getStderrBytes();
+  x.oom_kills = from.getOomKills();
+  x.duration = std::chrono::milliseconds{from.getDurationMs()};
+  x.replayed = from.getReplayed();
+  return x;
+}
+
+void write(const file_status& from, FileStatus::Builder to) {
+  to.setType(static_cast<FileStatus::Type>(from.type));
+  to.setMode(from.mode);
+  to.setUid(from.uid);
+  to.setGid(from.gid);
+  to.setSize(from.size);
+  to.setModifiedNs(from.modified_ns);
+}
+
+file_status read(FileStatus::Reader from) {
+  file_status x;
+  x.type = enumerator(from.getType(), file_type::other, file_type::other);
+  x.mode = from.getMode();
+  x.uid = from.getUid();
+  x.gid = from.getGid();
+  x.size = from.getSize();
+  x.modified_ns = from.getModifiedNs();
+  return x;
+}
+
+void write(const directory_entry& from, DirectoryEntry::Builder to) {
+  to.setName(bytes(from.name));
+  write(from.status, to.initStatus());
+}
+
+directory_entry read(DirectoryEntry::Reader from) {
+  return {text(from.getName()), read(from.getStatus())};
+}
+
+} // namespace dsec::wire

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "backends/init/command.hpp"
+#include "backends/init/file_errands.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace dsec::init {
+
+/// The commands whose outcome is not yet acknowledged, by exec id.
+class command_table {
+public:
+  command_table(command_surroundings around, file_errands& files)
+    : around_{around},
+      files_{files} {}
+
+  /// Starts a command or joins the one that has the id. A command that could not be started leaves
+  /// no trace. exhausted when too many run or wait for their acknowledgement.
+  kj::Promise<result<kj::Own<command>>> exec(std::uint64_t id, wire::ExecSpec::Reader spec);
+
+  kj::Maybe<kj::Own<command>> find(std::uint64_t id);
+
+  /// Drops a command that has ended; its background children keep somebody who reads their output.
+  void forget(std::uint64_t id);
+
+  std::vector<std::uint64_t> ids() const;
+  void told(const reaper::event& event);
+  void settle_all(wire::Outcome::Kind kind, const std::string& cause);
+  void freeze_clocks();
+  void thaw_clocks();
+
+private:
+  struct entry {
+    kj::Own<command> run;
+    kj::ForkedPromise<result<void>> started;
+  };
+
+  kj::Promise<result<kj::Own<command>>> join(std::uint64_t id);
+
+  command_surroundings around_;
+  file_errands& files_;
+  std::map<std::uint64_t, entry> entries_;
+  std::vector<kj::Own<command>> forgotten_;
+};
+
+} // namespace dsec::init

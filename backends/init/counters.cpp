@@ -1,0 +1,145 @@
+#include "backends/init/counters.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fcntl.h>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+
+namespace dsec::init {
+
+namespace {
+
+kj::AutoCloseFd open_in(int folder, const char* name, int flags = O_RDONLY) {
+  return kj::AutoCloseFd{folder < 0 ? -1 : ::openat(folder, name, flags | O_CLOEXEC)};
+}
+
+std::string content(int fd) {
+  char buffer[4096];
+  ssize_t n = fd < 0 ? 0 : ::pread(fd, buffer, sizeof buffer, 0);
+  return n > 0 ? std::string(buffer, static_cast<std::size_t>(n)) : std::string{};
+}
+
+std::uint64_t number_in(std::string_view text) {
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+/// The value of "key value" in a file of such lines.
+std::uint64_t field(int fd, std::string_view key) {
+  const auto text = content(fd);
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    auto line = rest.substr(0, rest.find('\n'));
+    if (line.size() > key.size() && line.substr(0, key.size()) == key && line[key.size()] == ' ')
+      return number_in(line.substr(key.size() + 1));
+    rest.remove_prefix(line.size() == rest.size() ? line.size() : line.size() + 1);
+  }
+  return 0;
+}
+
+bool write_text(int fd, const std::string& text) {
+  return ::pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+}
+
+} // namespace
+
+counters::counters(const launch& given)
+  : unified_{given.memory_v1 < 0},
+    memory_limit_{given.memory_bytes} {
+  if (unified_) {
+    const int d = given.payload_v2;
+    usage_ = open_in(d, "memory.current");
+    peak_ = open_in(d, "memory.peak");
+    swap_ = open_in(d, "memory.swap.current");
+    oom_ = open_in(d, "memory.events");
+    give_back_ = open_in(d, "memory.reclaim", O_WRONLY);
+    swap_limit_ = open_in(d, "memory.swap.max", O_WRONLY);
+  } else {
+    const int d = given.memory_v1;
+    usage_ = open_in(d, "memory.usage_in_bytes");
+    peak_ = open_in(d, "memory.max_usage_in_bytes");
+    swap_ = open_in(d, "memory.memsw.usage_in_bytes");
+    oom_ = open_in(d, "memory.oom_control");
+    give_back_ = open_in(d, "memory.force_empty", O_WRONLY);
+  }
+  const int pids = given.pids_v1 < 0 ? given.payload_v2 : given.pids_v1;
+  processes_ = open_in(pids, "pids.current");
+  refusals_ = open_in(pids, "pids.events");
+  cpu_ = open_in(given.payload_v2, "cpu.stat");
+  swaps_ = kj::AutoCloseFd{::open("/proc/swaps", O_RDONLY | O_CLOEXEC)};
+}
+
+std::uint64_t counters::memory_bytes() const {
+  return number_in(content(usage_));
+}
+
+std::uint64_t counters::memory_peak_bytes() const {
+  return number_in(content(peak_));
+}
+
+std::uint64_t counters::swap_bytes() const {
+  const auto swap = number_in(content(swap_));
+  if (unified_)
+    return swap;
+  // v1 counts memory and swap together, at another moment than memory alone.
+  const auto memory = memory_bytes();
+  return swap > memory ? swap - memory : 0;
+}
+
+std::uint64_t counters::oom_kills() const {
+  return field(oom_, "oom_kill");
+}
+
+std::uint32_t counters::processes() const {
+  return static_cast<std::uint32_t>(number_in(content(processes_)));
+}
+
+std::uint64_t counters::forks_refused() const {
+  return field(refusals_, "max");
+}
+
+std::uint64_t counters::cpu_us() const {
+  return field(cpu_, "usage_usec");
+}
+
+result<counters::reclaimed> counters::reclaim() const {
+  constexpr std::uint64_t rest_bytes =
+    1 << 20; // Kernel objects and pages in flight: not worth a pass.
+  constexpr int passes_max = 4;
+  if (give_back_.get() < 0)
+    return error{errc::unavailable, "reclaim memory: the kernel has no file for it"};
+  reclaimed done;
+  done.before_bytes = done.after_bytes = memory_bytes();
+  // Without memory of its own in swap, the agent's limit is what it was promised.
+  if (swap_limit_.get() >= 0)
+    write_text(swap_limit_, memory_limit_ ? std::to_string(memory_limit_) : "max");
+  int failed = 0;
+  for (int pass = 0; pass < passes_max && done.after_bytes > rest_bytes; ++pass) {
+    const auto before = done.after_bytes;
+    const bool wrote = write_text(give_back_, unified_ ? std::to_string(before) : "1");
+    failed = wrote ? 0 : errno;
+    done.after_bytes = memory_bytes();
+    if (done.after_bytes + before / 16 >= before)
+      break;
+  }
+  if (swap_limit_.get() >= 0)
+    write_text(swap_limit_, "0");
+  if (done.after_bytes > rest_bytes && done.after_bytes > done.before_bytes / 10 * 9) {
+    const auto swaps = content(swaps_);
+    if (swaps.find('\n') == std::string::npos || swaps.find('\n') + 1 == swaps.size())
+      return error{errc::exhausted, "reclaim " + std::to_string(done.before_bytes)
+                                      + " bytes of memory: the machine has no swap"};
+    if (failed != 0 && failed != EAGAIN)
+      return errno_error(failed, "reclaim memory");
+    return error{errc::exhausted, "reclaim memory: " + std::to_string(done.after_bytes) + " of "
+                                    + std::to_string(done.before_bytes)
+                                    + " bytes stay, the swap is full"};
+  }
+  return done;
+}
+
+} // namespace dsec::init

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "backends/init/launch.hpp"
+#include "state/error.hpp"
+
+#include <kj/io.h>
+
+#include <cstdint>
+
+namespace dsec::init {
+
+/// What the control groups count about one sandbox, on cgroup v1 and v2 alike. A file that the
+/// kernel does not have counts 0.
+class counters {
+public:
+  /// Opens every file it will ever read; the directories of `given` are needed no longer
+  /// afterwards.
+  explicit counters(const launch& given);
+
+  std::uint64_t memory_bytes() const; ///< Resident, page cache and swap cache.
+  std::uint64_t memory_peak_bytes() const;
+  std::uint64_t swap_bytes() const;
+  std::uint64_t oom_kills() const;
+  std::uint32_t processes() const;
+  /// How often a fork was refused by the process limit.
+  std::uint64_t forks_refused() const;
+  std::uint64_t cpu_us() const;
+
+  struct reclaimed {
+    std::uint64_t before_bytes = 0;
+    std::uint64_t after_bytes = 0;
+  };
+
+  /// Gives the memory back. Blocks for as long as the kernel writes to swap: call it in a thread of
+  /// its own. exhausted when there is no swap to take it.
+  result<reclaimed> reclaim() const;
+
+private:
+  bool unified_;
+  std::uint64_t memory_limit_;
+  kj::AutoCloseFd usage_, peak_, swap_, oom_, give_back_, swap_limit_;
+  kj::AutoCloseFd processes_, refusals_, cpu_, swaps_;
+};
+
+} // namespace dsec::init

@@ -1,0 +1,64 @@
+#include "backends/init/exec_groups.hpp"
+
+#include "backends/kill_point.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+
+namespace dsec::init {
+
+result<void> exec_group::kill() const {
+  kill_point(crash_role::init);
+  if (::write(kill_, "1", 1) != 1)
+    return errno_error(errno, "write cgroup.kill");
+  kill_point(crash_role::init);
+  return {};
+}
+
+bool exec_group::empty() const {
+  char buffer[256];
+  ssize_t n = ::pread(events_, buffer, sizeof buffer, 0);
+  return n > 0
+         && std::string_view(buffer, static_cast<std::size_t>(n)).find("populated 0")
+              != std::string_view::npos;
+}
+
+result<std::unique_ptr<exec_group>> exec_groups::acquire() {
+  // A few looks are enough: what is not empty now goes behind the others.
+  constexpr std::size_t looks_max = 4;
+  for (std::size_t i = 0, n = std::min(looks_max, released_.size()); i < n; ++i) {
+    auto group = std::move(released_.front());
+    released_.pop_front();
+    if (group->empty())
+      return group;
+    released_.push_back(std::move(group));
+  }
+  const auto name = "e" + std::to_string(made_);
+  kill_point(crash_role::init);
+  if (::mkdirat(payload_, name.c_str(), 0755) != 0 && errno != EEXIST)
+    return errno_error(errno, "make the control group " + name);
+  kill_point(crash_role::init);
+  ++made_;
+  auto open_file = [&](const char* file, int flags) {
+    return kj::AutoCloseFd{::openat(payload_, (name + "/" + file).c_str(), flags | O_CLOEXEC)};
+  };
+  auto procs = open_file("cgroup.procs", O_WRONLY);
+  auto kill = open_file("cgroup.kill", O_WRONLY);
+  auto events = open_file("cgroup.events", O_RDONLY);
+  if (procs.get() < 0 || kill.get() < 0 || events.get() < 0)
+    return errno_error(errno, "open the files of the control group " + name);
+  return std::make_unique<exec_group>(kj::mv(procs), kj::mv(kill), kj::mv(events));
+}
+
+void exec_groups::release(std::unique_ptr<exec_group> group) {
+  // The one that was used last is the likeliest to be empty next time, after a short command.
+  released_.push_front(std::move(group));
+}
+
+} // namespace dsec::init

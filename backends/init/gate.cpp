@@ -1,0 +1,138 @@
+#include "backends/init/gate.hpp"
+
+#include "backends/init/init_server.hpp"
+#include "backends/init/wire_error.hpp"
+
+#include <capnp/rpc-twoparty.h>
+#include <capnp/rpc.h>
+
+#include <algorithm>
+
+namespace dsec::init {
+
+namespace {
+
+constexpr std::size_t connections_max = 64;
+/// A file's write is at most 1 MiB and an argument block 2 MiB.
+constexpr std::uint64_t message_words_max = (8 << 20) / sizeof(capnp::word);
+/// Of calls that are not answered yet, per connection.
+constexpr std::size_t pending_words_max = (32 << 20) / sizeof(capnp::word);
+
+capnp::ReaderOptions reading() {
+  capnp::ReaderOptions options;
+  options.traversalLimitInWords = message_words_max;
+  options.nestingLimit = 32;
+  return options;
+}
+
+class gate_server final : public wire::InitGate::Server {
+public:
+  gate_server(gate& g, sandbox& s, kj::Own<admission> a)
+    : gate_{g},
+      sandbox_{s},
+      admission_{kj::mv(a)} {}
+
+  kj::Promise<void> enter(EnterContext context) override {
+    admission_->check();
+    auto answer = context.getResults();
+    if (auto ok = gate_.enter(*admission_, context.getParams().getEpoch()); !ok) {
+      fill(answer.initError(), ok.error());
+      return kj::READY_NOW;
+    }
+    answer.setInit(make_init_server(sandbox_, kj::addRef(*admission_)));
+    auto hello = answer.initHello();
+    hello.setSandboxId(sandbox_.id().c_str());
+    hello.setPhase(sandbox_.freeze.phase());
+    const auto ids = sandbox_.commands.ids();
+    auto list = hello.initExecs(static_cast<unsigned>(ids.size()));
+    for (unsigned i = 0; i < ids.size(); ++i)
+      list.set(i, ids[i]);
+    return kj::READY_NOW;
+  }
+
+private:
+  gate& gate_;
+  sandbox& sandbox_;
+  kj::Own<admission> admission_;
+};
+
+} // namespace
+
+struct gate::connection {
+  connection(gate& g, sandbox& s, kj::Own<kj::AsyncIoStream> given)
+    : admitted{kj::refcounted<admission>()},
+      stream{kj::mv(given)},
+      network{*stream, capnp::rpc::twoparty::Side::SERVER, reading()},
+      rpc{capnp::makeRpcServer(network, kj::heap<gate_server>(g, s, kj::addRef(*admitted)))} {
+    rpc.setFlowLimit(pending_words_max);
+  }
+
+  kj::Own<admission> admitted;
+  kj::Own<kj::AsyncIoStream> stream;
+  capnp::TwoPartyVatNetwork network;
+  capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
+  kj::Promise<void> gone = nullptr;
+};
+
+gate::gate(sandbox& served, kj::LowLevelAsyncIoProvider& provider, int listener)
+  : sandbox_{served},
+    receiver_{provider.wrapListenSocketFd(listener, kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP)} {}
+
+gate::~gate() = default;
+
+kj::Promise<void> gate::run() {
+  return receiver_->accept()
+    .then([this](kj::Own<kj::AsyncIoStream>&& stream) { serve(kj::mv(stream)); })
+    .catch_([this](kj::Exception&&) {
+      // Out of descriptors, most likely: some will be free again.
+      return sandbox_.timer.afterDelay(100 * kj::MILLISECONDS);
+    })
+    .then([this] { return run(); });
+}
+
+void gate::serve(kj::Own<kj::AsyncIoStream> stream) {
+  if (connections_.size() >= connections_max)
+    return;
+  auto made = std::make_shared<connection>(*this, sandbox_, kj::mv(stream));
+  connections_.push_back(made);
+  auto* raw = made.get();
+  made->gone = made->network.onDisconnect()
+                 .then([this, raw] {
+                   // A task may not destroy itself: the object goes in the next turn.
+                   return kj::evalLater([this, raw] {
+                     auto it = std::find_if(connections_.begin(), connections_.end(),
+                                            [raw](const auto& c) { return c.get() == raw; });
+                     if (it == connections_.end())
+                       return;
+                     auto kept = *it;
+                     connections_.erase(it);
+                     kj::evalLater([kept] {}).detach([](kj::Exception&&) {});
+                   });
+                 })
+                 .eagerlyEvaluate([](kj::Exception&&) {});
+}
+
+result<void> gate::enter(admission& who, std::uint64_t epoch) {
+  if (epoch < highest_)
+    return error{errc::invalid_state, "enter with epoch " + std::to_string(epoch)
+                                        + ": a node of epoch " + std::to_string(highest_)
+                                        + " has entered"};
+  highest_ = epoch;
+  who.entered = true;
+  who.epoch = epoch;
+  for (auto it = connections_.begin(); it != connections_.end();) {
+    auto& other = **it;
+    if (other.admitted->entered && other.admitted->epoch < epoch) {
+      // From here on nothing of it is served, whatever the loop has read of it already.
+      other.admitted->fenced = true;
+      auto kept = *it;
+      it = connections_.erase(it);
+      kj::evalLater([kept] {}).detach([](kj::Exception&&) {});
+    } else {
+      ++it;
+    }
+  }
+  return {};
+}
+
+} // namespace dsec::init

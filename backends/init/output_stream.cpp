@@ -1,0 +1,126 @@
+#include "backends/init/output_stream.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <unistd.h>
+
+namespace dsec::init {
+
+namespace {
+
+constexpr std::size_t chunk_bytes = 64 << 10;
+
+} // namespace
+
+output_stream::output_stream(kj::UnixEventPort& port, kj::AutoCloseFd pipe,
+                             std::uint64_t spool_bytes)
+  : pipe_{kj::mv(pipe)},
+    observer_{kj::heap<kj::UnixEventPort::FdObserver>(port, pipe_.get(),
+                                                      kj::UnixEventPort::FdObserver::OBSERVE_READ)},
+    spool_bytes_{spool_bytes},
+    end_{nullptr} {
+  auto pair = kj::newPromiseAndFulfiller<void>();
+  tell_end_ = kj::mv(pair.fulfiller);
+  end_ = pair.promise.fork();
+}
+
+kj::Promise<void> output_stream::run() {
+  return step();
+}
+
+kj::Promise<void> output_stream::step() {
+  // One buffer for every stream: what is read is copied on before control returns to the event
+  // loop.
+  static char buffer[chunk_bytes];
+  // After so many reads without a reader, other work gets its turn.
+  for (int reads = 0; reads < 16; ++reads) {
+    if (sink_ != nullptr && sent_ < kept_.size()) {
+      const auto n = std::min(chunk_bytes, kept_.size() - sent_);
+      auto sending = send(kept_.data() + sent_, n);
+      sent_ += n;
+      return sending.then([this] { return step(); });
+    }
+    if (ended_)
+      return finish();
+    const ssize_t n = ::read(pipe_, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0 && errno == EAGAIN) {
+      auto pair = kj::newPromiseAndFulfiller<void>();
+      wake_ = kj::mv(pair.fulfiller);
+      return observer_->whenBecomesReadable().exclusiveJoin(kj::mv(pair.promise)).then([this] {
+        return step();
+      });
+    }
+    if (n <= 0) {
+      ended_ = true;
+      observer_ = nullptr;
+      pipe_ = nullptr;
+      continue;
+    }
+    const auto size = static_cast<std::size_t>(n);
+    if (!sealed_) {
+      total_ += size;
+      if (kept_.size() < spool_bytes_)
+        kept_.append(buffer, std::min<std::uint64_t>(size, spool_bytes_ - kept_.size()));
+    }
+    if (sink_ != nullptr) {
+      sent_ = kept_.size();
+      return send(buffer, size).then([this] { return step(); });
+    }
+  }
+  return kj::evalLater([this] { return step(); });
+}
+
+kj::Promise<void> output_stream::send(const char* bytes, std::size_t size) {
+  KJ_IF_MAYBE (sink, sink_) {
+    auto request = sink->writeRequest(capnp::MessageSize{size / 8 + 16, 0});
+    request.setBytes({reinterpret_cast<const kj::byte*>(bytes), size});
+    auto pair = kj::newPromiseAndFulfiller<void>();
+    wake_ = kj::mv(pair.fulfiller);
+    // A reader that broke is one that left; the command goes on.
+    return request.send()
+      .catch_([this](kj::Exception&&) { detach(); })
+      .exclusiveJoin(kj::mv(pair.promise));
+  }
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> output_stream::finish() {
+  if (tell_end_->isWaiting())
+    tell_end_->fulfill();
+  auto pair = kj::newPromiseAndFulfiller<void>();
+  wake_ = kj::mv(pair.fulfiller);
+  auto woken = kj::mv(pair.promise);
+  KJ_IF_MAYBE (sink, sink_) {
+    return sink->endRequest()
+      .send()
+      .ignoreResult()
+      .catch_([](kj::Exception&&) {})
+      .then([this] { detach(); })
+      .exclusiveJoin(kj::mv(woken))
+      .then([this] { return step(); });
+  }
+  return woken.then([this] { return step(); });
+}
+
+void output_stream::detach() {
+  sink_ = nullptr;
+  if (tell_detached_) {
+    tell_detached_->fulfill();
+    tell_detached_ = nullptr;
+  }
+}
+
+kj::Promise<void> output_stream::attach(wire::ByteSink::Client sink) {
+  detach();
+  auto pair = kj::newPromiseAndFulfiller<void>();
+  tell_detached_ = kj::mv(pair.fulfiller);
+  sink_ = kj::mv(sink);
+  sent_ = 0;
+  if (wake_)
+    wake_->fulfill();
+  return kj::mv(pair.promise);
+}
+
+} // namespace dsec::init

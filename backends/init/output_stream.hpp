@@ -1,0 +1,83 @@
+#pragma once
+
+#include "schemas/common.capnp.h"
+
+#include <kj/async-unix.h>
+#include <kj/io.h>
+
+#include <cstdint>
+#include <string>
+
+namespace dsec::init {
+
+/// One of a command's two output streams: our end of the pipe, what the spool keeps of it, and the
+/// reader that is attached. Without a reader, what the spool has no room for is counted and
+/// dropped. With one, the pipe is read only as fast as the reader takes it.
+class output_stream {
+public:
+  /// `pipe` is the reading end, non-blocking. The first `spool_bytes` are kept.
+  output_stream(kj::UnixEventPort& port, kj::AutoCloseFd pipe, std::uint64_t spool_bytes);
+
+  /// Reads until the last writer has closed the pipe. Call once; the stream must outlive the
+  /// promise.
+  kj::Promise<void> run();
+
+  bool ended() const {
+    return ended_;
+  }
+
+  /// The end of the stream, for any number of waiters.
+  kj::Promise<void> end() {
+    return end_.addBranch();
+  }
+
+  /// The command has been reported: neither spool nor count grows any more.
+  void seal() {
+    sealed_ = true;
+  }
+
+  const std::string& kept() const {
+    return kept_;
+  }
+
+  std::uint64_t bytes() const {
+    return total_;
+  }
+
+  void drop_spool() {
+    kept_.clear();
+    kept_.shrink_to_fit();
+    spool_bytes_ = 0;
+  }
+
+  /// Sends `sink` the spool and then the live bytes; answers when it has been sent the end, or has
+  /// been replaced or has failed.
+  kj::Promise<void> attach(wire::ByteSink::Client sink);
+
+private:
+  struct attachment;
+
+  kj::Promise<void> step();
+  kj::Promise<void> send(const char* bytes, std::size_t size);
+  kj::Promise<void> finish();
+  void detach();
+
+  kj::AutoCloseFd pipe_;
+  kj::Own<kj::UnixEventPort::FdObserver> observer_; ///< Goes before the descriptor it observes.
+  std::uint64_t spool_bytes_;
+  std::string kept_;
+  std::uint64_t total_ = 0;
+  bool sealed_ = false;
+  bool ended_ = false;
+
+  kj::Own<kj::PromiseFulfiller<void>> tell_end_;
+  kj::ForkedPromise<void> end_;
+  /// Ends whatever wait the stream is in, when a reader comes or goes.
+  kj::Own<kj::PromiseFulfiller<void>> wake_;
+
+  kj::Maybe<wire::ByteSink::Client> sink_;
+  kj::Own<kj::PromiseFulfiller<void>> tell_detached_;
+  std::size_t sent_ = 0; ///< Bytes of the spool that the reader has.
+};
+
+} // namespace dsec::init

@@ -1,0 +1,331 @@
+// PID 1 of a sandbox. It starts what dsec-init asks over the socket, with the descriptors it is
+// handed, reaps whatever is orphaned to it, and tells how main processes ended. It reads nothing of
+// the image, allocates nothing, and ends when dsec-init is gone, which ends the pid namespace with
+// it.
+
+#include "backends/init/reaper_protocol.hpp"
+#include "backends/init/reaper_syscalls.hpp"
+
+#include <linux/close_range.h>
+#include <linux/prctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+
+// The compiler may call these by itself.
+extern "C" void* memcpy(void* to, const void* from, size_t bytes) {
+  auto* t = static_cast<unsigned char*>(to);
+  auto* f = static_cast<const unsigned char*>(from);
+  for (size_t i = 0; i < bytes; ++i)
+    t[i] = f[i];
+  return to;
+}
+
+extern "C" void* memset(void* to, int value, size_t bytes) {
+  auto* t = static_cast<unsigned char*>(to);
+  for (size_t i = 0; i < bytes; ++i)
+    t[i] = static_cast<unsigned char>(value);
+  return to;
+}
+
+namespace {
+
+using namespace dsec::init::reaper;
+
+constexpr std::uint32_t descriptors_max = descriptors_fixed + joins_max;
+constexpr char path_default[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+struct main_process {
+  long pid = 0; // 0: the entry is free.
+  std::uint64_t exec_id = 0;
+};
+
+main_process mains[mains_max];
+
+struct received {
+  int fds[descriptors_max];
+  std::uint32_t count = 0;
+};
+
+void tell(verb what, std::uint64_t exec_id, int value) {
+  event message;
+  message.what = what;
+  message.value = value;
+  message.exec_id = exec_id;
+  long sent;
+  do
+    sent = call(SYS_sendto, socket_fd, address(&message), sizeof message, MSG_NOSIGNAL);
+  while (sent == -EINTR);
+  if (sent < 0)
+    leave(0);
+}
+
+void close_all(const received& given) {
+  for (std::uint32_t i = 0; i < given.count; ++i)
+    call(SYS_close, given.fds[i]);
+}
+
+// The rest runs in the child, between clone and exec.
+
+[[noreturn]] void fail(int status, stage where, long answer) {
+  spawn_failure message;
+  message.where = where;
+  message.number = static_cast<int>(-answer);
+  call(SYS_write, status, address(&message), sizeof message);
+  leave(127);
+}
+
+const char* skip_string(const char* text, const char* end) {
+  while (text < end && *text)
+    ++text;
+  return text < end ? text + 1 : nullptr;
+}
+
+const char* path_of(char** env) {
+  for (; *env; ++env) {
+    const char* e = *env;
+    if (e[0] == 'P' && e[1] == 'A' && e[2] == 'T' && e[3] == 'H' && e[4] == '=')
+      return e + 5;
+  }
+  return path_default;
+}
+
+bool has_slash(const char* name) {
+  for (; *name; ++name)
+    if (*name == '/')
+      return true;
+  return false;
+}
+
+/// As execvp: a directory without the file is passed over, one that forbids it is remembered.
+long execute(const char* name, char** argv, char** env) {
+  if (!*name)
+    return -ENOENT;
+  if (has_slash(name))
+    return call(SYS_execve, address(name), address(argv), address(env));
+  static char candidate[4096];
+  bool forbidden = false;
+  const char* path = path_of(env);
+  for (;;) {
+    std::size_t n = 0;
+    bool fits = true;
+    auto append = [&](char c) {
+      if (n + 1 < sizeof candidate)
+        candidate[n++] = c;
+      else
+        fits = false;
+    };
+    while (*path && *path != ':')
+      append(*path++);
+    if (n > 0)
+      append('/');
+    for (const char* c = name; *c; ++c)
+      append(*c);
+    candidate[n] = 0;
+    if (fits) {
+      long answer = call(SYS_execve, address(candidate), address(argv), address(env));
+      if (answer == -EACCES)
+        forbidden = true;
+      else if (answer != -ENOENT && answer != -ENOTDIR && answer != -ELOOP)
+        return answer;
+    }
+    if (!*path)
+      return forbidden ? -EACCES : -ENOENT;
+    ++path;
+  }
+}
+
+/// Fills `to` with `count` pointers and a null; returns what follows the last string, or null.
+const char* point_at(char** to, std::uint32_t count, const char* text, const char* end) {
+  for (std::uint32_t i = 0; i < count && text; ++i) {
+    to[i] = const_cast<char*>(text);
+    text = skip_string(text, end);
+  }
+  to[count] = nullptr;
+  return text;
+}
+
+[[noreturn]] void become(const spawn_request& request, const received& given) {
+  const int status = given.fds[4];
+  long block = call(SYS_mmap, 0, request.block_bytes, PROT_READ, MAP_PRIVATE, given.fds[0], 0);
+  if (block < 0 && block > -4096)
+    fail(status, stage::read_block, block);
+  const auto pointers = (std::uint64_t{request.argument_count} + request.variable_count + 2) * 8;
+  long table = call(SYS_mmap, 0, static_cast<long>(pointers), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (table < 0 && table > -4096)
+    fail(status, stage::read_block, table);
+  const char* text = reinterpret_cast<const char*>(block);
+  const char* end = text + request.block_bytes;
+  auto** argv = reinterpret_cast<char**>(table);
+  auto** env = argv + request.argument_count + 1;
+  const char* cwd = text;
+  const char* rest = skip_string(text, end);
+  if (rest)
+    rest = point_at(argv, request.argument_count, rest, end);
+  if (rest)
+    rest = point_at(env, request.variable_count, rest, end);
+  if (!rest || request.argument_count == 0)
+    fail(status, stage::read_block, -EBADMSG);
+
+  for (std::uint32_t i = 0; i < request.join_count; ++i)
+    if (long n = call(SYS_write, given.fds[descriptors_fixed + i], address("0"), 1); n < 0)
+      fail(status, stage::join_group, n);
+  call(SYS_setsid);
+  for (int i = 0; i < 3; ++i)
+    if (long n = call(SYS_dup2, given.fds[1 + i], i); n < 0)
+      fail(status, stage::standard_streams, n);
+  if (long n = call(SYS_chdir, address(cwd)); n < 0)
+    fail(status, stage::directory, n);
+  if (long n = call(SYS_setgroups, request.group_count, address(request.groups)); n < 0)
+    fail(status, stage::identity, n);
+  if (long n = call(SYS_setresgid, request.gid, request.gid, request.gid); n < 0)
+    fail(status, stage::identity, n);
+  if (long n = call(SYS_setresuid, request.uid, request.uid, request.uid); n < 0)
+    fail(status, stage::identity, n);
+  const std::uint64_t none = 0;
+  call(SYS_rt_sigprocmask, SIG_SETMASK, address(&none), 0, sizeof none);
+  fail(status, stage::execute, execute(argv[0], argv, env));
+}
+
+void spawn(const spawn_request& request, const received& given) {
+  main_process* entry = nullptr;
+  for (auto& m : mains)
+    if (m.pid == 0) {
+      entry = &m;
+      break;
+    }
+  long pid = -EAGAIN;
+  if (entry)
+    pid = call(SYS_clone, SIGCHLD);
+  if (pid == 0)
+    become(request, given);
+  close_all(given);
+  if (pid < 0)
+    return tell(verb::not_cloned, request.exec_id, static_cast<int>(-pid));
+  entry->pid = pid;
+  entry->exec_id = request.exec_id;
+}
+
+void signal_main(const signal_request& request) {
+  for (auto& m : mains)
+    if (m.pid != 0 && m.exec_id == request.exec_id)
+      call(SYS_kill, m.pid, request.number);
+}
+
+void reap() {
+  for (;;) {
+    int status = 0;
+    long pid = call(SYS_wait4, -1, address(&status), WNOHANG | __WALL);
+    if (pid <= 0)
+      return;
+    for (auto& m : mains) {
+      if (m.pid != pid)
+        continue;
+      m.pid = 0;
+      if (WIFSIGNALED(status))
+        tell(verb::signalled, m.exec_id, WTERMSIG(status));
+      else
+        tell(verb::exited, m.exec_id, WEXITSTATUS(status));
+      break;
+    }
+  }
+}
+
+/// One request; false when dsec-init is gone.
+bool serve() {
+  union {
+    verb what;
+    spawn_request spawn;
+    signal_request signal;
+    unsigned char bytes[sizeof(spawn_request)];
+  } request = {.bytes = {}};
+
+  alignas(cmsghdr) unsigned char control[CMSG_SPACE(sizeof(int) * descriptors_max)];
+  iovec part{&request, sizeof request};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  long n = call(SYS_recvmsg, socket_fd, address(&message), MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (n == -EAGAIN || n == -EINTR)
+    return true;
+  if (n <= 0)
+    return false;
+  received given;
+  auto* header = CMSG_FIRSTHDR(&message);
+  if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+    given.count = static_cast<std::uint32_t>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    memcpy(given.fds, CMSG_DATA(header), given.count * sizeof(int));
+  }
+  const auto size = static_cast<std::size_t>(n);
+  if (size == sizeof(spawn_request) && request.what == verb::spawn
+      && request.spawn.join_count <= joins_max && request.spawn.group_count <= groups_max
+      && given.count == descriptors_fixed + request.spawn.join_count) {
+    spawn(request.spawn, given);
+    return true;
+  }
+  close_all(given);
+  if (size == sizeof(signal_request) && request.what == verb::signal)
+    signal_main(request.signal);
+  return true;
+}
+
+} // namespace
+
+extern "C" [[noreturn]] void reaper_main() {
+  call(SYS_prctl, PR_SET_DUMPABLE, 0);
+  call(SYS_prctl, PR_SET_NAME, address("dsec-reaper"));
+  call(SYS_close_range, socket_fd + 1, ~0U, 0);
+  call(SYS_fcntl, socket_fd, F_SETFD, FD_CLOEXEC);
+  // Received descriptors must never be 0, 1 or 2: a child places its streams there one by one.
+  for (int i = 0; i < 3; ++i)
+    call(SYS_dup3, socket_fd, i, O_CLOEXEC);
+  call(SYS_chdir, address("/"));
+  call(SYS_umask, 022);
+
+  // What children inherit. Ignored signals survive an exec, so the spawner's must not be left over.
+  struct {
+    void* handler;
+    unsigned long flags;
+    void* restorer;
+    std::uint64_t mask;
+  } standard{};
+
+  for (int number = 1; number <= 64; ++number)
+    call(SYS_rt_sigaction, number, address(&standard), 0, sizeof standard.mask);
+  const rlimit no_core{0, 0};
+  call(SYS_prlimit64, 0, RLIMIT_CORE, address(&no_core), 0);
+
+  const std::uint64_t child_ended = 1UL << (SIGCHLD - 1);
+  call(SYS_rt_sigprocmask, SIG_SETMASK, address(&child_ended), 0, sizeof child_ended);
+  const long signals =
+    call(SYS_signalfd4, -1, address(&child_ended), sizeof child_ended, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals < 0)
+    leave(1);
+  tell(verb::ready, 0, 0);
+
+  pollfd wanted[2] = {{socket_fd, POLLIN, 0}, {static_cast<int>(signals), POLLIN, 0}};
+  for (;;) {
+    call(SYS_ppoll, address(wanted), 2, 0, 0, 0);
+    if (wanted[1].revents) {
+      signalfd_siginfo drained[4];
+      while (call(SYS_read, signals, address(drained), sizeof drained) > 0)
+        continue;
+      reap();
+    }
+    if (wanted[0].revents && !serve())
+      leave(0);
+  }
+}
+
+// The kernel enters with an unaligned frame of its own.
+__asm__(".globl _start\n_start:\n  xor %ebp, %ebp\n  and $-16, %rsp\n  call reaper_main\n");

@@ -1,0 +1,116 @@
+#include "backends/init/sandbox.hpp"
+
+#include "backends/init/tombstone.hpp"
+#include "backends/kill_point.hpp"
+
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace dsec::init {
+
+namespace {
+
+/// How long an ended sandbox stays reachable, so that pending answers leave.
+constexpr auto farewell = 1 * kj::SECONDS;
+
+int procs_of(int folder) {
+  return folder < 0 ? -1 : ::openat(folder, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+}
+
+std::string how_it_ended(int pidfd) {
+  siginfo_t info{};
+  if (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd), &info, WEXITED | WNOHANG)
+        != 0
+      || info.si_pid == 0)
+    return "PID 1 of the sandbox is gone";
+  if (info.si_code == CLD_EXITED)
+    return "PID 1 of the sandbox exited with code " + std::to_string(info.si_status);
+  return "PID 1 of the sandbox was ended by signal " + std::to_string(info.si_status);
+}
+
+} // namespace
+
+sandbox::sandbox(launch given, privileged_files privileged, kj::AsyncIoContext& io)
+  : given_{std::move(given)},
+    privileged_{kj::mv(privileged)},
+    port{io.unixEventPort},
+    timer{io.provider->getTimer()},
+    counts{given_},
+    reaper{port, kj::AutoCloseFd{given_.reaper_socket}},
+    groups{given_.payload_v2},
+    files{port, kj::mv(privileged_.user_namespace), kj::mv(privileged_.mount_namespace)},
+    commands{{port, timer, reaper, groups, counts, given_, privileged_.null_device.get(),
+              procs_of(given_.memory_v1), procs_of(given_.pids_v1), procs_of(given_.cpu_v1)},
+             files},
+    freeze{port,
+           timer,
+           given_.payload_v2,
+           counts,
+           [this] { commands.freeze_clocks(); },
+           [this] {
+             commands.thaw_clocks();
+           }},
+    leases{timer,
+           [this] {
+             // Whatever comes of it is seen in the phase; there is nobody to tell.
+             freeze.pause().detach([](kj::Exception&&) {});
+             freeze.reclaim().detach([](kj::Exception&&) {});
+           },
+           [this] {
+             lease_expired();
+           }},
+    reaper_observer_{port, given_.reaper_pidfd, kj::UnixEventPort::FdObserver::OBSERVE_READ},
+    over_promise_{nullptr} {
+  auto pair = kj::newPromiseAndFulfiller<void>();
+  over_ = kj::mv(pair.fulfiller);
+  over_promise_ = kj::mv(pair.promise);
+}
+
+kj::Promise<void> sandbox::run() {
+  auto events = reaper.run([this](const reaper::event& e) { commands.told(e); });
+  auto death = reaper_observer_.whenBecomesReadable();
+  // What PID 1 told last is heard before its death is; its socket closes a moment before the
+  // process has ended and can say how.
+  tasks_ = events
+             .then([this, dead = kj::mv(death)]() mutable {
+               return dead.exclusiveJoin(timer.afterDelay(farewell));
+             })
+             .then([this] { reaper_ended(); })
+             .eagerlyEvaluate([](kj::Exception&&) {});
+  leases.renew(given_.pause_after_ms, given_.stop_after_ms);
+  return kj::mv(over_promise_);
+}
+
+void sandbox::reaper_ended() {
+  end(wire::Outcome::Kind::SELF_INFLICTED, "self_inflicted", how_it_ended(given_.reaper_pidfd));
+}
+
+void sandbox::lease_expired() {
+  end(wire::Outcome::Kind::SANDBOX_STOPPED, "lease_expired",
+      "the job's lease was not renewed in time");
+}
+
+void sandbox::end(wire::Outcome::Kind kind, const char* word, const std::string& detail) {
+  if (ending_)
+    return;
+  ending_ = true;
+  // The cause is on disk before anybody can see the effect.
+  (void)write_tombstone(given_.run_dir, given_.sandbox_id, word, detail);
+  kill_point(crash_role::init);
+  commands.settle_all(kind, detail);
+  const int all = ::openat(given_.payload_v2, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+  if (all >= 0) {
+    (void)!::write(all, "1", 1);
+    ::close(all);
+  }
+  ::syscall(SYS_pidfd_send_signal, given_.reaper_pidfd, SIGKILL, nullptr, 0);
+  kill_point(crash_role::init);
+  timer.afterDelay(farewell).then([this] { over_->fulfill(); }).detach([](kj::Exception&&) {});
+}
+
+} // namespace dsec::init

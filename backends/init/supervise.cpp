@@ -1,0 +1,81 @@
+#include "backends/init/gate.hpp"
+#include "backends/init/launch.hpp"
+#include "backends/init/lockdown.hpp"
+#include "backends/init/reaper_protocol.hpp"
+#include "backends/init/sandbox.hpp"
+
+#include <kj/async-io.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <fcntl.h>
+#include <poll.h>
+#include <string>
+#include <unistd.h>
+
+namespace dsec::init {
+
+namespace {
+
+constexpr int ready_patience_ms = 10'000;
+
+/// PID 1 says so once it has entered its loop: its root is the sandbox's from then on.
+result<void> wait_for_reaper(int socket) {
+  pollfd wanted{socket, POLLIN, 0};
+  if (::poll(&wanted, 1, ready_patience_ms) <= 0)
+    return error{errc::unavailable, "PID 1 of the sandbox is not ready after 10 s"};
+  reaper::event event;
+  if (::recv(socket, &event, sizeof event, 0) != static_cast<ssize_t>(sizeof event)
+      || event.what != reaper::verb::ready)
+    return error{errc::unavailable, "PID 1 of the sandbox ended before it was ready"};
+  return {};
+}
+
+result<privileged_files> open_privileged(pid_t reaper) {
+  const auto process = "/proc/" + std::to_string(reaper);
+  auto open_file = [](const std::string& path, int flags) {
+    return kj::AutoCloseFd{::open(path.c_str(), flags | O_CLOEXEC)};
+  };
+  privileged_files files;
+  files.user_namespace = open_file(process + "/ns/user", O_RDONLY);
+  files.mount_namespace = open_file(process + "/ns/mnt", O_RDONLY);
+  files.root = open_file(process + "/root", O_PATH | O_DIRECTORY);
+  files.null_device = open_file("/dev/null", O_RDWR);
+  if (files.user_namespace.get() < 0 || files.mount_namespace.get() < 0 || files.root.get() < 0
+      || files.null_device.get() < 0)
+    return errno_error(errno, "open the namespaces of PID 1");
+  return files;
+}
+
+[[noreturn]] void give_up(const launch& given, const error& cause) {
+  const auto text = "dsec-init " + given.sandbox_id + ": " + cause.message + "\n";
+  (void)!::write(STDERR_FILENO, text.data(), text.size());
+  ::_exit(1);
+}
+
+} // namespace
+
+void supervise(launch given) {
+  if (auto ready = wait_for_reaper(given.reaper_socket); !ready)
+    give_up(given, ready.error());
+  auto files = open_privileged(given.reaper_pid);
+  if (!files)
+    give_up(given, files.error());
+  if (auto locked = lock_down(given, *files); !locked)
+    give_up(given, locked.error());
+  try {
+    auto io = kj::setupAsyncIo();
+    const int listener = given.listener;
+    sandbox served{std::move(given), kj::mv(*files), io};
+    gate entrance{served, *io.lowLevelProvider, listener};
+    auto accepting = entrance.run().eagerlyEvaluate([](kj::Exception&&) {});
+    served.run().wait(io.waitScope);
+  } catch (const kj::Exception& e) {
+    const std::string text = std::string("dsec-init: ") + e.getDescription().cStr() + "\n";
+    (void)!::write(STDERR_FILENO, text.data(), text.size());
+    ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+} // namespace dsec::init

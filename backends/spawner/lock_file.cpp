@@ -1,0 +1,46 @@
+#include "backends/spawner/lock_file.hpp"
+
+#include <sys/file.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+
+namespace dsec::spawner {
+
+descriptor take_lock(int run_dir, const std::string& id, const lock_content& content) {
+  descriptor lock{::openat(run_dir, (id + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) < 0)
+    lock.reset();
+  if (lock)
+    write_lock(lock.get(), content);
+  return lock;
+}
+
+void write_lock(int lock, const lock_content& content) {
+  // One write of a fixed size: a reader sees the old text or the new one.
+  char text[64];
+  int size = std::snprintf(text, sizeof text, "slot %5u pid %10d %s\n", content.slot,
+                           static_cast<int>(content.pid), content.live ? "live    " : "building");
+  (void)!::pwrite(lock, text, static_cast<std::size_t>(size), 0);
+}
+
+std::optional<lock_content> read_lock(int run_dir, const std::string& id) {
+  descriptor lock{::openat(run_dir, (id + ".lock").c_str(), O_RDONLY | O_CLOEXEC)};
+  char text[65] = {};
+  if (!lock || ::read(lock.get(), text, sizeof text - 1) <= 0)
+    return std::nullopt;
+  unsigned slot = 0;
+  int pid = 0;
+  char phase[16] = {};
+  if (std::sscanf(text, "slot %u pid %d %15s", &slot, &pid, phase) != 3)
+    return std::nullopt;
+  return lock_content{slot, pid, std::string{phase} == "live"};
+}
+
+bool is_locked(int run_dir, const std::string& id) {
+  descriptor lock{::openat(run_dir, (id + ".lock").c_str(), O_RDONLY | O_CLOEXEC)};
+  return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+} // namespace dsec::spawner

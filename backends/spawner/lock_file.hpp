@@ -1,0 +1,31 @@
+#pragma once
+
+#include "backends/spawner/descriptor.hpp"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace dsec::spawner {
+
+/// What <run>/<id>.lock says of the process that holds it.
+struct lock_content {
+  std::uint32_t slot = 0;
+  pid_t pid = 0;
+  bool live = false; ///< Built: its dsec-init listens.
+};
+
+/// Takes the lock and writes `content`. Empty, with errno, if somebody has it.
+descriptor take_lock(int run_dir, const std::string& id, const lock_content& content);
+
+void write_lock(int lock, const lock_content& content);
+
+/// Nothing if there is no lock or its holder died before it wrote.
+std::optional<lock_content> read_lock(int run_dir, const std::string& id);
+
+/// Whether a process holds it.
+bool is_locked(int run_dir, const std::string& id);
+
+} // namespace dsec::spawner

@@ -1,0 +1,118 @@
+#pragma once
+
+#include "backends/spawner/connections.hpp"
+#include "backends/spawner/journal.hpp"
+#include "backends/spawner/machine.hpp"
+#include "backends/spawner/network_pool.hpp"
+#include "backends/spawner/poller.hpp"
+#include "backends/spawner/slots.hpp"
+#include "backends/spawner/sweeper.hpp"
+#include "backends/spawner/wire.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace dsec::spawner {
+
+/// Every sandbox of this spawner and what is happening to it:
+///
+///     queued -> building -> live -> killed -> swept (gone)
+///                  `-----------------^
+///
+/// A sandbox is killed because its build failed, its dsec-init is gone, or somebody asked; it is
+/// swept when its last process has gone, and its slot is free when all of it is removed.
+class sandboxes {
+public:
+  /// Tells an asker that it is done (no error) or why not.
+  using answer_function = std::function<void(asker, const error*)>;
+
+  sandboxes(const machine& on, poller& loop, network_pool& networks, sweeper& sweeper, journal& to,
+            answer_function answer);
+
+  /// Finds what an earlier spawner left: adopts what lives, kills and sweeps the rest.
+  void adopt();
+
+  void create(create_order order, asker from);
+
+  void destroy(const std::string& id, asker from);
+
+  /// A build has reported, or its pipe has closed.
+  void on_report(std::uint64_t serial);
+
+  /// An adopted dsec-init has ended.
+  void on_pidfd(std::uint64_t serial);
+
+  /// The groups of a killed sandbox may be empty.
+  void on_events(std::uint64_t serial);
+
+  /// A child has been reaped. False if it is none of a sandbox.
+  bool on_exit(pid_t pid);
+
+  void on_swept(const swept& done);
+
+  std::vector<live_entry> list() const;
+
+  std::size_t count() const {
+    return by_id_.size();
+  }
+
+  std::uint32_t slots_used() const {
+    return slots_.used();
+  }
+
+private:
+  enum class phase { queued, building, live, killed, sweeping, stuck };
+
+  struct sandbox {
+    std::uint64_t serial = 0;
+    std::string id;
+    phase is = phase::queued;
+    std::optional<create_order> order;
+    std::optional<std::uint32_t> slot;
+    pid_t pid = -1;
+    bool is_child = false; ///< Ours to reap, and not yet reaped.
+    descriptor report;
+    descriptor pidfd;
+    descriptor events;
+    std::optional<error> failure; ///< What the creators are told when all is removed.
+    std::vector<asker> creators;
+    std::vector<asker> destroyers;
+    /// A create that came while the former sandbox of this id was ending.
+    std::optional<create_order> next;
+    std::vector<asker> next_creators;
+  };
+
+  sandbox& insert(const std::string& id);
+  sandbox* find(std::uint64_t serial);
+  void start_queued();
+  void start_build(sandbox& s);
+  void adopt_one(const std::string& id);
+  void kill(sandbox& s, std::optional<error> why);
+  void sweep_when_empty(sandbox& s);
+  void finish(sandbox& s, const std::string& why_not);
+  void answer_all(std::vector<asker>& askers, const error* e);
+  void remove_tombstone(const std::string& id) const;
+
+  const machine& on_;
+  poller& loop_;
+  network_pool& networks_;
+  sweeper& sweeper_;
+  journal& log_;
+  answer_function answer_;
+  std::map<std::string, sandbox> by_id_;
+  std::unordered_map<std::uint64_t, std::string> by_serial_;
+  std::unordered_map<pid_t, std::uint64_t> by_pid_;
+  std::deque<std::uint64_t> queue_;
+  std::size_t building_ = 0;
+  std::size_t building_max_;
+  slots slots_;
+  std::uint64_t next_serial_ = 1;
+};
+
+} // namespace dsec::spawner

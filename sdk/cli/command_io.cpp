@@ -1,0 +1,187 @@
+#include "sdk/cli/command_io.hpp"
+
+#include "backends/container/byte_stream.hpp"
+#include "sdk/front/convert.hpp"
+#include "state/format.hpp"
+
+#include <kj/async-unix.h>
+
+#include <csignal>
+#include <fcntl.h>
+#include <thread>
+#include <unistd.h>
+
+namespace dsec {
+
+namespace {
+
+/// The terminal or pipe takes what it takes; meanwhile nothing more is asked of the command.
+void write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    auto n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+/// Writes one stream to a descriptor and counts.
+class printer final : public wire::ByteSink::Server {
+public:
+  printer(int fd, std::uint64_t& count) : fd_{fd}, count_{count} {}
+
+  kj::Promise<void> write(WriteContext context) override {
+    auto bytes = context.getParams().getBytes();
+    count_ += bytes.size();
+    write_all(fd_, {reinterpret_cast<const char*>(bytes.begin()), bytes.size()});
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> end(EndContext) override {
+    return kj::READY_NOW;
+  }
+
+private:
+  int fd_;
+  std::uint64_t& count_;
+};
+
+/// Standard input as a pipe: a file cannot be waited for, and a terminal must not be made
+/// non-blocking for everybody who shares it.
+int input_as_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) < 0)
+    return -1;
+  std::thread{[to = ends[1]] {
+    char buffer[stream_piece_bytes];
+    for (;;) {
+      auto n = ::read(0, buffer, sizeof buffer);
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n <= 0)
+        break;
+      write_all(to, {buffer, static_cast<std::size_t>(n)});
+    }
+    ::close(to);
+  }}.detach();
+  return ends[0];
+}
+
+kj::Promise<void>
+pump(kj::AsyncInputStream& from, wire::ByteSink::Client to, kj::ArrayPtr<kj::byte> buffer) {
+  return from.tryRead(buffer.begin(), 1, buffer.size())
+    .then([&from, to, buffer](std::size_t n) mutable -> kj::Promise<void> {
+      if (n == 0)
+        return to.endRequest().send().ignoreResult();
+      auto request = to.writeRequest();
+      request.setBytes(buffer.slice(0, n));
+      return request.send().then(
+        [&from, to, buffer]() mutable { return pump(from, kj::mv(to), buffer); });
+    });
+}
+
+kj::Promise<void> forward(client& at, wire::ExecHandle::Client to, int number) {
+  return at.io.unixEventPort.onSignal(number).then([&at, to, number](siginfo_t) mutable {
+    auto request = to.signalRequest();
+    request.setNumber(number);
+    return request.send().ignoreResult().then(
+      [&at, to, number]() mutable { return forward(at, kj::mv(to), number); });
+  });
+}
+
+} // namespace
+
+int exit_code_of(const exec_result& x) {
+  const auto& o = x.outcome;
+  switch (o.kind) {
+  case outcome_kind::exited:
+    return o.code;
+  case outcome_kind::signalled:
+    return 128 + o.code;
+  case outcome_kind::timed_out:
+    fmt::print(stderr, "dsec: the deadline passed\n");
+    return 124;
+  case outcome_kind::oom_killed:
+    fmt::print(stderr, "dsec: out of memory (limit {} bytes, peak {})\n", o.limit_bytes,
+               o.peak_bytes);
+    return 137;
+  case outcome_kind::disk_full:
+    fmt::print(stderr, "dsec: the disk limit was reached ({} of {} bytes)\n", o.peak_bytes,
+               o.limit_bytes);
+    return o.code != 0 ? o.code : 125;
+  case outcome_kind::cancelled:
+  case outcome_kind::pids_limit:
+  case outcome_kind::self_inflicted:
+  case outcome_kind::sandbox_stopped:
+  case outcome_kind::node_lost:
+  case outcome_kind::infrastructure:
+    break;
+  }
+  fmt::print(stderr, "dsec: {}{}{}\n", o.kind, o.cause.empty() ? "" : ": ", o.cause);
+  return 125;
+}
+
+result<exec_result> run_command(client& at, wire::Sandbox::Client in, const exec_spec& spec,
+                                bool streamed_input, bool detached) {
+  for (int number : {SIGINT, SIGTERM})
+    kj::UnixEventPort::captureSignal(number);
+  auto call = in.execRequest();
+  auto request = call.initRequest();
+  wire::write(spec, request);
+  request.setDetached(detached);
+  if (streamed_input)
+    request.setStdin(wire::ExecRequest::Stdin::STREAMED);
+  std::uint64_t out_bytes = 0;
+  std::uint64_t err_bytes = 0;
+  call.setStdout(kj::heap<printer>(1, out_bytes));
+  call.setStderr(kj::heap<printer>(2, err_bytes));
+  auto started = call.send();
+  auto exec = started.getExec();
+
+  kj::Promise<void> input = kj::READY_NOW;
+  auto buffer = kj::heapArray<kj::byte>(stream_piece_bytes);
+  kj::Own<kj::AsyncInputStream> from;
+  if (streamed_input) {
+    if (int fd = input_as_pipe(); fd >= 0) {
+      from =
+        at.io.lowLevelProvider->wrapInputFd(fd, kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP
+                                                  | kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC);
+      input = pump(*from, started.getStdin(), buffer).eagerlyEvaluate([](kj::Exception&&) {});
+    }
+  }
+  auto interrupted = forward(at, exec, SIGINT).eagerlyEvaluate([](kj::Exception&&) {});
+  auto ended = forward(at, exec, SIGTERM).eagerlyEvaluate([](kj::Exception&&) {});
+
+  auto answer = wait(at, exec.waitRequest().send());
+  if (!answer)
+    return answer.error();
+  auto x = wire::read(answer->getResult());
+  // A recorded step does not stream: its output is in the result alone.
+  if (out_bytes < x.out.size())
+    write_all(1, std::string_view{x.out}.substr(out_bytes));
+  if (err_bytes < x.err.size())
+    write_all(2, std::string_view{x.err}.substr(err_bytes));
+  return x;
+}
+
+result<std::string> read_input(std::size_t bytes_max) {
+  std::string all;
+  char buffer[stream_piece_bytes];
+  for (;;) {
+    auto n = ::read(0, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return errno_error(errno, "read standard input");
+    if (n == 0)
+      return all;
+    all.append(buffer, static_cast<std::size_t>(n));
+    if (all.size() > bytes_max)
+      return error{errc::exhausted,
+                   fmt::format("read standard input: more than {} bytes", bytes_max)};
+  }
+}
+
+} // namespace dsec

@@ -1,0 +1,116 @@
+#include "sdk/cli/command_io.hpp"
+#include "sdk/cli/environment_options.hpp"
+#include "sdk/cli/options.hpp"
+
+#include <csignal>
+
+namespace dsec {
+
+namespace {
+
+/// A step's input is part of what is recorded, and of one message.
+constexpr std::size_t step_input_bytes_max = 4 << 20;
+
+/// What `exec` and `run` take to describe a command.
+struct command_options {
+  std::vector<std::string> argv;
+  std::vector<std::string> env;
+  std::string cwd;
+  std::string user;
+  double deadline_s = 0;
+  std::optional<std::uint64_t> step;
+  bool interactive = false;
+  bool detached = false;
+
+  void add_to(CLI::App& command) {
+    command.add_option("--env,-e", env, "NAME=value, or NAME to pass on your own")
+      ->allow_extra_args(false);
+    command.add_option("--cwd,-w", cwd, "Working directory inside");
+    command.add_option("--user,-u", user, "name, uid, name:group or uid:gid");
+    command.add_option("--deadline", deadline_s, "Seconds of running time");
+    command.add_option("--step", step, "Record as this step: it runs exactly once");
+    command.add_flag("--interactive,-i", interactive, "Pass standard input on");
+    command.add_option("command", argv, "The command and its arguments")
+      ->required()
+      ->expected(1, 1 << 20);
+    command.prefix_command(false);
+    command.positionals_at_end(false);
+  }
+
+  result<exec_spec> resolve() const {
+    exec_spec x;
+    x.argv = argv;
+    for (const auto& text : env)
+      x.env.push_back(parse_variable(text));
+    x.cwd = cwd;
+    x.user = user;
+    x.deadline = std::chrono::milliseconds{static_cast<std::int64_t>(deadline_s * 1000)};
+    x.step = step;
+    if (interactive && step) {
+      auto input = read_input(step_input_bytes_max);
+      if (!input)
+        return input.error();
+      x.stdin_bytes = std::move(*input);
+    }
+    if (auto valid = validate(x); !valid)
+      return valid.error();
+    return x;
+  }
+};
+
+result<void>
+run_in(cli_options& options, client& at, wire::Sandbox::Client in, const command_options& command) {
+  auto spec = command.resolve();
+  if (!spec)
+    return spec.error();
+  auto done =
+    run_command(at, std::move(in), *spec, command.interactive && !command.step, command.detached);
+  if (!done)
+    return done.error();
+  options.exit_code = exit_code_of(*done);
+  return {};
+}
+
+} // namespace
+
+void add_exec_commands(CLI::App& app, cli_options& options) {
+  auto* exec = app.add_subcommand("exec", "Run a command in a sandbox");
+  auto id = std::make_shared<std::string>();
+  auto command = std::make_shared<command_options>();
+  exec->add_option("sandbox", *id, "Its id")->required();
+  command->add_to(*exec);
+  exec->add_flag("--detached", command->detached, "It goes on if this program is killed");
+  exec->callback([&options, id, command] {
+    options.with_client([&](client& at) -> result<void> {
+      auto find = at.dsec.sandboxRequest();
+      find.setId(id->c_str());
+      auto found = wait(at, find.send());
+      if (!found)
+        return found.error();
+      return run_in(options, at, found->getSandbox(), *command);
+    });
+  });
+
+  auto* run = app.add_subcommand("run", "Create a sandbox, run a command in it, stop it");
+  auto environment = std::make_shared<environment_options>();
+  auto once = std::make_shared<command_options>();
+  environment->add_to(*run);
+  once->add_to(*run);
+  run->callback([&options, environment, once] {
+    options.with_client([&](client& at) -> result<void> {
+      auto wanted = environment->resolve(options.data_dir);
+      if (!wanted)
+        return wanted.error();
+      auto created = environment->create(at, *wanted);
+      if (!created)
+        return created.error();
+      auto ran = run_in(options, at, created->second, *once);
+      auto stopped = wait(at, created->second.stopRequest().send());
+      if (!ran)
+        return ran;
+      return stopped ? result<void>{} : result<void>{stopped.error()};
+    });
+  });
+}
+
+} // namespace dsec

@@ -1,0 +1,71 @@
+#include "sdk/cli/list.hpp"
+
+#include "state/format.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+namespace dsec {
+
+void print_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += i + 1 < row.size() ? fmt::format("{:<{}}  ", row[i], widths[i]) : row[i];
+    fmt::print("{}\n", line);
+  }
+}
+
+std::string age(std::int64_t since_ms) {
+  auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+               .count();
+  auto s = std::max<std::int64_t>(0, (now - since_ms) / 1000);
+  if (s < 120)
+    return fmt::format("{} s", s);
+  if (s < 120 * 60)
+    return fmt::format("{} min", s / 60);
+  if (s < 48 * 3600)
+    return fmt::format("{} h", s / 3600);
+  return fmt::format("{} d", s / 86400);
+}
+
+void print_sandboxes(const std::vector<sandbox_info>& all, bool json) {
+  if (json) {
+    auto list = nlohmann::json::array();
+    for (const auto& x : all)
+      list.push_back({{"id", x.id.str()},
+                      {"job", x.job.str()},
+                      {"index", x.index},
+                      {"state", std::string{to_string(x.state)}},
+                      {"cause", std::string{to_string(x.cause)}},
+                      {"detail", x.detail},
+                      {"steps", x.steps},
+                      {"created_ms", x.created_ms},
+                      {"ended_ms", x.ended_ms}});
+    fmt::print("{}\n", list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  std::vector<std::vector<std::string>> rows{
+    {"ID", "JOB", "INDEX", "STATE", "STEPS", "AGE", "CAUSE"}};
+  for (const auto& x : all) {
+    auto cause = x.cause == end_cause::none ? std::string{} : std::string{to_string(x.cause)};
+    if (!x.detail.empty())
+      cause += (cause.empty() ? "" : ": ") + x.detail;
+    rows.push_back({x.id.str(), x.job.str(), std::to_string(x.index),
+                    std::string{to_string(x.state)}, std::to_string(x.steps), age(x.created_ms),
+                    cause});
+  }
+  print_table(rows);
+}
+
+} // namespace dsec

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "state/reports.hpp"
+
+#include <string>
+#include <vector>
+
+namespace dsec {
+
+/// Columns as wide as their widest cell; the first row is the head.
+void print_table(const std::vector<std::vector<std::string>>& rows);
+
+/// One line per sandbox, or one JSON array.
+void print_sandboxes(const std::vector<sandbox_info>& all, bool json);
+
+/// "3 s", "5 min", "2 h", "4 d".
+std::string age(std::int64_t since_ms);
+
+} // namespace dsec

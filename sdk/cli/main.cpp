@@ -1,0 +1,34 @@
+#include "sdk/cli/image_commands.hpp"
+#include "sdk/cli/options.hpp"
+#include "sdk/cli/replay_command.hpp"
+
+#include <csignal>
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  CLI::App app{"dsec: sandboxes for agents"};
+  app.require_subcommand(1);
+  app.fallthrough();
+  dsec::cli_options options;
+  app.add_option("--state-dir", options.state_dir, "State directory of the runtime")
+    ->capture_default_str();
+  app.add_option("--data-dir", options.data_dir, "Layers, scratch and swap")->capture_default_str();
+  app.add_option("--run-dir", options.run_dir, "Sockets of the spawner")->capture_default_str();
+
+  dsec::add_serve_command(app, options);
+  dsec::add_exec_commands(app, options);
+  dsec::add_sandbox_commands(app, options);
+  dsec::add_log_command(app, options);
+  dsec::add_job_commands(app, options);
+  dsec::add_image_commands(app, options.data_dir, options.exit_code);
+  dsec::add_replay_command(app, options.exit_code);
+  dsec::add_doctor_command(app, options);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    auto code = app.exit(e);
+    return code == 0 ? 0 : dsec::exit_failure;
+  }
+  return options.exit_code;
+}

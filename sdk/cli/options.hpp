@@ -1,0 +1,47 @@
+#pragma once
+
+#include "sdk/cli/client.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+
+namespace dsec {
+
+/// dsec's own failure; everything else is the command's own code, like `docker run`.
+inline constexpr int exit_failure = 125;
+
+/// What every command shares.
+struct cli_options {
+  std::filesystem::path state_dir = "/var/lib/dsec/state";
+  std::filesystem::path data_dir = "/var/lib/dsec";
+  std::filesystem::path run_dir = "/run/dsec";
+  bool json = false;
+  int exit_code = 0;
+
+  void fail(const error& e) {
+    fmt::print(stderr, "dsec: {}\n", e.message);
+    exit_code = exit_failure;
+  }
+
+  /// Connects and calls `use`; says why if it cannot.
+  void with_client(const std::function<result<void>(client&)>& use) {
+    auto opened = connect(state_dir);
+    if (!opened)
+      return fail(opened.error());
+    if (auto done = use(**opened); !done)
+      fail(done.error());
+  }
+};
+
+void add_serve_command(CLI::App& app, cli_options& options);
+void add_exec_commands(CLI::App& app, cli_options& options);
+void add_sandbox_commands(CLI::App& app, cli_options& options);
+void add_log_command(CLI::App& app, cli_options& options);
+void add_job_commands(CLI::App& app, cli_options& options);
+void add_doctor_command(CLI::App& app, cli_options& options);
+
+} // namespace dsec

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "backends/container/io_loop.hpp"
+#include "sdk/embed/future.hpp"
+
+#include <memory>
+
+namespace dsec {
+
+/// The answer of another thread as a promise of this loop. Loop only.
+template <class T>
+kj::Promise<result<T>> await(io_loop& loop, const future<T>& answer) {
+  std::function<void()> resolve;
+  auto arrived = loop.ticket(resolve);
+  answer.then([resolve = std::move(resolve)](const result<T>&) { resolve(); });
+  return arrived.then([answer] { return answer.get(); });
+}
+
+} // namespace dsec

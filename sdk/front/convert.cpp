@@ -1,0 +1,184 @@
+#include "sdk/front/convert.hpp"
+
+#include "backends/container/wire.hpp"
+
+namespace dsec::wire {
+
+namespace {
+
+void write(const variables& from, capnp::List<Variable>::Builder to) {
+  for (unsigned i = 0; i < to.size(); ++i) {
+    to[i].setName(bytes(from[i].first));
+    to[i].setValue(bytes(from[i].second));
+  }
+}
+
+variables read(capnp::List<Variable>::Reader from) {
+  variables x;
+  for (auto v : from)
+    x.emplace_back(text(v.getName()), text(v.getValue()));
+  return x;
+}
+
+sandbox_state state_of(std::uint8_t number) {
+  return number > static_cast<int>(sandbox_state::lost) ? sandbox_state::lost
+                                                        : static_cast<sandbox_state>(number);
+}
+
+end_cause cause_of(std::uint8_t number) {
+  return number > static_cast<int>(end_cause::infrastructure) ? end_cause::infrastructure
+                                                              : static_cast<end_cause>(number);
+}
+
+} // namespace
+
+void write(const lease_terms& from, Lease::Builder to) {
+  to.setPauseAfterMs(from.pause_after.count());
+  to.setStopAfterMs(from.stop_after.count());
+}
+
+lease_terms read(Lease::Reader from) {
+  return {std::chrono::milliseconds{from.getPauseAfterMs()},
+          std::chrono::milliseconds{from.getStopAfterMs()}};
+}
+
+void write(const environment& from, Environment::Builder to) {
+  auto layers = to.initLayers(from.layers.size());
+  for (unsigned i = 0; i < layers.size(); ++i)
+    layers.set(i, from.layers[i].str().c_str());
+  write(from.env, to.initEnv(from.env.size()));
+  to.setUser(bytes(from.user));
+  to.setCwd(bytes(from.cwd));
+  auto limits = to.initLimits();
+  limits.setMemoryBytes(from.limits.memory_bytes);
+  limits.setProcesses(from.limits.processes);
+  limits.setCpuMilli(from.limits.cpu_milli);
+  limits.setDiskBytes(from.limits.disk_bytes);
+  to.setAllowSetuid(from.allow_setuid);
+}
+
+environment read(Environment::Reader from) {
+  environment x;
+  for (auto layer : from.getLayers())
+    x.layers.emplace_back(text(layer));
+  x.env = read(from.getEnv());
+  x.user = text(from.getUser());
+  x.cwd = text(from.getCwd());
+  auto limits = from.getLimits();
+  x.limits = {limits.getMemoryBytes(), limits.getProcesses(), limits.getCpuMilli(),
+              limits.getDiskBytes()};
+  x.allow_setuid = from.getAllowSetuid();
+  return x;
+}
+
+void write(const exec_spec& from, ExecRequest::Builder to) {
+  auto argv = to.initArgv(from.argv.size());
+  for (unsigned i = 0; i < argv.size(); ++i)
+    argv.set(i, bytes(from.argv[i]));
+  write(from.env, to.initEnv(from.env.size()));
+  to.setCwd(bytes(from.cwd));
+  to.setUser(from.user.c_str());
+  to.setDeadlineMs(from.deadline.count());
+  to.setSpoolBytes(from.spool_bytes);
+  if (from.stdin_bytes) {
+    to.setStdin(ExecRequest::Stdin::GIVEN);
+    to.setStdinBytes(bytes(*from.stdin_bytes));
+  }
+  if (from.step) {
+    to.setHasStep(true);
+    to.setStep(*from.step);
+  }
+}
+
+exec_spec read(ExecRequest::Reader from) {
+  exec_spec x;
+  for (auto word : from.getArgv())
+    x.argv.push_back(text(word));
+  x.env = read(from.getEnv());
+  x.cwd = text(from.getCwd());
+  x.user = text(from.getUser());
+  x.deadline = std::chrono::milliseconds{from.getDeadlineMs()};
+  x.spool_bytes = from.getSpoolBytes();
+  if (from.getStdin() != ExecRequest::Stdin::NONE)
+    x.stdin_bytes = text(from.getStdinBytes());
+  if (from.getHasStep())
+    x.step = from.getStep();
+  return x;
+}
+
+void write(const sandbox_info& from, SandboxInfo::Builder to) {
+  to.setId(from.id.str().c_str());
+  to.setJob(from.job.str().c_str());
+  to.setIndex(from.index);
+  to.setState(static_cast<std::uint8_t>(from.state));
+  to.setCause(static_cast<std::uint8_t>(from.cause));
+  to.setDetail(from.detail.c_str());
+  to.setSteps(from.steps);
+  to.setCreatedMs(from.created_ms);
+  to.setEndedMs(from.ended_ms);
+}
+
+sandbox_info read(SandboxInfo::Reader from) {
+  return {sandbox_id{text(from.getId())},
+          job_id{text(from.getJob())},
+          from.getIndex(),
+          state_of(from.getState()),
+          cause_of(from.getCause()),
+          text(from.getDetail()),
+          from.getSteps(),
+          from.getCreatedMs(),
+          from.getEndedMs()};
+}
+
+void write(const sandbox_stats& from, SandboxStats::Builder to) {
+  to.setMemoryBytes(from.memory_bytes);
+  to.setMemoryPeakBytes(from.memory_peak_bytes);
+  to.setSwapBytes(from.swap_bytes);
+  to.setProcesses(from.processes);
+  to.setCpuUs(from.cpu.count());
+  to.setOomKills(from.oom_kills);
+}
+
+sandbox_stats read(SandboxStats::Reader from) {
+  return {from.getMemoryBytes(),
+          from.getMemoryPeakBytes(),
+          from.getSwapBytes(),
+          from.getProcesses(),
+          std::chrono::microseconds{from.getCpuUs()},
+          from.getOomKills()};
+}
+
+void write(const preempt_report& from, PreemptReport::Builder to) {
+  to.setSandboxes(from.sandboxes);
+  to.setReclaimed(from.reclaimed);
+  to.setFailed(from.failed);
+  to.setBeforeBytes(from.before_bytes);
+  to.setAfterBytes(from.after_bytes);
+}
+
+preempt_report read(PreemptReport::Reader from) {
+  return {from.getSandboxes(), from.getReclaimed(), from.getFailed(), from.getBeforeBytes(),
+          from.getAfterBytes()};
+}
+
+void write(const sandbox_change& from, Change::Builder to) {
+  to.setSequence(from.sequence);
+  to.setAtMs(from.at_ms);
+  to.setSandbox(from.sandbox.str().c_str());
+  to.setJob(from.job.str().c_str());
+  to.setState(static_cast<std::uint8_t>(from.state));
+  to.setCause(static_cast<std::uint8_t>(from.cause));
+  to.setDetail(from.detail.c_str());
+}
+
+sandbox_change read(Change::Reader from) {
+  return {from.getSequence(),
+          from.getAtMs(),
+          sandbox_id{text(from.getSandbox())},
+          job_id{text(from.getJob())},
+          state_of(from.getState()),
+          cause_of(from.getCause()),
+          text(from.getDetail())};
+}
+
+} // namespace dsec::wire

@@ -1,0 +1,215 @@
+#include "state/record_store.hpp"
+
+#include "state/codec.hpp"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <utility>
+
+namespace dsec {
+
+namespace {
+
+using kind = key_write::kind;
+
+error at_key(const error& e, family in, std::string_view name) {
+  return {e.code, fmt::format("{} of {} {}", e.message, to_string(in), name)};
+}
+
+/// Turns records into key writes. Remembers what earlier batches of the same commit say, because
+/// the bytes below do not show it yet.
+class write_builder {
+public:
+  explicit write_builder(key_values& bytes) : bytes_{bytes} {}
+
+  result<void> add(const write_batch& batch) {
+    for (const auto& x : batch.jobs)
+      put(family::job, job_key(x.id), encode(x));
+    for (const auto& x : batch.sandboxes)
+      if (auto ok = add(x); !ok)
+        return ok;
+    for (const auto& x : batch.steps)
+      if (auto ok = add(x); !ok)
+        return ok;
+    if (!batch.meta.empty())
+      put(family::meta, meta_key(), encode(batch.meta.back()));
+    for (const auto& x : batch.forgotten)
+      if (auto ok = forget(x); !ok)
+        return ok;
+    return {};
+  }
+
+  const std::vector<key_write>& writes() const {
+    return writes_;
+  }
+
+private:
+  result<void> add(const sandbox_record& x) {
+    auto key = sandbox_key(x.id);
+    if (!key)
+      return key.error();
+    put(family::sandbox, *std::move(key), encode(x));
+    if (x.idempotency_key.empty())
+      return {};
+    auto entry = idempotency_key(x.job, x.idempotency_key);
+    put(family::idempotency, entry, x.id.str());
+    entries_[x.id] = std::move(entry);
+    return {};
+  }
+
+  result<void> add(const step_record& x) {
+    auto key = step_key(x.sandbox, x.step);
+    if (!key)
+      return key.error();
+    put(family::trajectory, *std::move(key), encode(x));
+    auto output = encode_output(x);
+    auto place = *output_key(x.sandbox, x.step);
+    if (output.empty())
+      writes_.push_back({kind::erase, family::trajectory, std::move(place), {}});
+    else
+      put(family::trajectory, std::move(place), std::move(output));
+    return {};
+  }
+
+  result<void> forget(const sandbox_id& id) {
+    auto key = sandbox_key(id);
+    if (!key)
+      return key.error();
+    auto entry = entry_of(id, *key);
+    if (!entry)
+      return entry.error();
+    if (!entry->empty())
+      writes_.push_back({kind::erase, family::idempotency, *std::move(entry), {}});
+    for (auto prefix : {*step_prefix(id), *output_prefix(id)})
+      writes_.push_back({kind::erase_range, family::trajectory, prefix, after_prefix(prefix)});
+    writes_.push_back({kind::erase, family::sandbox, *std::move(key), {}});
+    entries_.erase(id);
+    return {};
+  }
+
+  /// The idempotency entry that leads to a sandbox; empty if there is none.
+  result<std::string> entry_of(const sandbox_id& id, const std::string& key) {
+    if (auto i = entries_.find(id); i != entries_.end())
+      return i->second;
+    auto stored = bytes_.get(family::sandbox, key);
+    if (!stored)
+      return stored.error();
+    if (!*stored)
+      return std::string{};
+    auto record = decode_sandbox(**stored);
+    if (!record)
+      return at_key(record.error(), family::sandbox, id.str());
+    if (record->idempotency_key.empty())
+      return std::string{};
+    return idempotency_key(record->job, record->idempotency_key);
+  }
+
+  void put(family in, std::string key, std::string value) {
+    writes_.push_back({kind::put, in, std::move(key), std::move(value)});
+  }
+
+  key_values& bytes_;
+  std::vector<key_write> writes_;
+  std::unordered_map<sandbox_id, std::string> entries_;
+};
+
+class record_store final : public store {
+public:
+  explicit record_store(std::unique_ptr<key_values> bytes) : bytes_{std::move(bytes)} {}
+
+  result<loaded_state> load() override {
+    loaded_state out;
+    auto meta = bytes_->get(family::meta, meta_key());
+    if (!meta)
+      return meta.error();
+    if (*meta) {
+      auto record = decode_meta(**meta);
+      if (!record)
+        return record.error();
+      out.meta = *std::move(record);
+    }
+    auto own_job_key = [](const job_record& x) {
+      return result<std::string>{job_key(x.id)};
+    };
+    if (auto ok = scan(family::job, "", out.jobs, decode_job, own_job_key); !ok)
+      return ok.error();
+    auto own_sandbox_key = [](const sandbox_record& x) {
+      return sandbox_key(x.id);
+    };
+    if (auto ok = scan(family::sandbox, "", out.sandboxes, decode_sandbox, own_sandbox_key); !ok)
+      return ok.error();
+    auto own_step_key = [](const step_record& x) {
+      return step_key(x.sandbox, x.step);
+    };
+    if (auto ok = scan(family::trajectory, step_prefix(), out.steps, decode_step, own_step_key);
+        !ok)
+      return ok.error();
+    return out;
+  }
+
+  result<void> commit(const std::vector<std::shared_ptr<const write_batch>>& batches) override {
+    write_builder builder{*bytes_};
+    for (const auto& x : batches)
+      if (auto ok = builder.add(*x); !ok)
+        return ok;
+    if (builder.writes().empty())
+      return {};
+    return bytes_->write(builder.writes());
+  }
+
+  result<step_record> step(const sandbox_id& sandbox, std::uint64_t step) override {
+    auto name = [&] {
+      return fmt::format("{} step {}", sandbox, step);
+    };
+    auto key = step_key(sandbox, step);
+    if (!key)
+      return key.error();
+    auto stored = bytes_->get(family::trajectory, *key);
+    if (!stored)
+      return stored.error();
+    if (!*stored)
+      return error{errc::not_found, fmt::format("read {}: it was never begun", name())};
+    auto record = decode_step(**stored);
+    if (!record)
+      return at_key(record.error(), family::trajectory, name());
+    if (!record->result)
+      return record;
+    auto output = bytes_->get(family::trajectory, *output_key(sandbox, step));
+    if (!output)
+      return output.error();
+    if (*output)
+      if (auto ok = decode_output(**output, *record); !ok)
+        return at_key(ok.error(), family::trajectory, name());
+    return record;
+  }
+
+private:
+  template <class Record, class Decode, class Key>
+  result<void>
+  scan(family in, std::string_view prefix, std::vector<Record>& out, Decode decode, Key own_key) {
+    return bytes_->scan(
+      in, prefix, [&](std::string_view key, std::string_view value) -> result<void> {
+        auto record = decode(value);
+        if (!record)
+          return at_key(record.error(), in, fmt::format("number {}", out.size()));
+        auto expected = own_key(*record);
+        if (!expected || *expected != key)
+          return error{errc::corrupt,
+                       fmt::format("load {} number {}: it stands under the key of another",
+                                   to_string(in), out.size())};
+        out.push_back(*std::move(record));
+        return {};
+      });
+  }
+
+  std::unique_ptr<key_values> bytes_;
+};
+
+} // namespace
+
+std::unique_ptr<store> make_record_store(std::unique_ptr<key_values> bytes) {
+  return std::make_unique<record_store>(std::move(bytes));
+}
+
+} // namespace dsec

@@ -1,0 +1,208 @@
+#include "tests/sdk/root_only.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <csignal>
+
+using namespace dsec;
+using namespace dsec::test;
+namespace utf = boost::unit_test;
+
+namespace {
+
+/// `dsec serve` on a state directory of its own, and its clients.
+struct served {
+  playground& at = machine();
+  std::filesystem::path state = at.new_state();
+  child_process server{words({"serve", "--warm", "0"})};
+
+  served() {
+    auto ready = server.line().value_or("");
+    BOOST_TEST_REQUIRE(ready.starts_with("dsec: ready"), ready);
+  }
+
+  ~served() {
+    // Sandboxes are stopped before the machine is taken down.
+    auto ids = nlohmann::json::parse(run({"ps", "--json"}).out, nullptr, false);
+    if (ids.is_array())
+      for (const auto& each : ids)
+        run({"stop", each["id"]});
+  }
+
+  std::vector<std::string> words(std::vector<std::string> arguments) const {
+    std::vector<std::string> all{machine().programs / "dsec",
+                                 "--state-dir",
+                                 state,
+                                 "--data-dir",
+                                 machine().data_dir,
+                                 "--run-dir",
+                                 machine().run_dir};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return all;
+  }
+
+  finished run(std::vector<std::string> arguments, const std::string& input = {}) const {
+    return run_program(words(std::move(arguments)), input);
+  }
+
+  std::string create() const {
+    auto x = run({"create", "--image", "busybox"});
+    BOOST_TEST_REQUIRE(x.code == 0, x.err);
+    return x.out.substr(0, x.out.find('\n'));
+  }
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(cli, *utf::precondition(needs_root))
+
+BOOST_FIXTURE_TEST_CASE(run_prints_what_the_command_prints_and_ends_as_it_ends, served) {
+  auto x = run({"run", "--image", "busybox", "--", "sh", "-c", "echo out; echo err >&2; exit 7"});
+  BOOST_TEST(x.code == 7);
+  BOOST_TEST(x.out == "out\n");
+  BOOST_TEST(x.err == "err\n");
+  BOOST_TEST(run({"ps", "--json"}).out == "[]\n");
+}
+
+BOOST_FIXTURE_TEST_CASE(exec_tells_signals_deadlines_memory_and_its_own_failures_apart, served) {
+  auto id = create();
+  BOOST_TEST(run({"exec", id, "--", "true"}).code == 0);
+  BOOST_TEST(run({"exec", id, "--", "sh", "-c", "kill -9 $$"}).code == 137);
+  auto late = run({"exec", "--deadline", "0.1", id, "--", "sleep", "60"});
+  BOOST_TEST(late.code == 124);
+  BOOST_TEST(late.err == "dsec: the deadline passed\n");
+  auto missing = run({"exec", id, "--", "/no/such/program"});
+  BOOST_TEST(missing.code == 125);
+  BOOST_TEST(missing.err.find("/no/such/program") != std::string::npos, missing.err);
+  BOOST_TEST(run({"exec", "n00000000-1", "--", "true"}).code == 125);
+  BOOST_TEST(run({"exec"}).code == 125);
+
+  auto x = run({"create", "--image", "busybox", "--memory", "32M"});
+  auto small = x.out.substr(0, x.out.find('\n'));
+  auto oom = run({"exec", small, "--", "sh", "-c", "exec tail /dev/zero"});
+  BOOST_TEST(oom.code == 137);
+  BOOST_TEST(oom.err.find("out of memory") != std::string::npos, oom.err);
+}
+
+BOOST_FIXTURE_TEST_CASE(exec_passes_input_variables_user_and_directory_on, served) {
+  auto id = create();
+  std::string input(300'000, 'x');
+  BOOST_TEST(run({"exec", "-i", id, "--", "wc", "-c"}, input).out == "300000\n");
+  auto x = run({"exec", "-e", "A=b", "-w", "/tmp", "-u", "agent", id, "--", "sh", "-c",
+                "echo $A; pwd; id -u"});
+  BOOST_TEST(x.out == "b\n/tmp\n1000\n");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_step_runs_once_and_its_log_can_be_read, served) {
+  auto id = create();
+  for (int i = 0; i < 2; ++i) {
+    auto x = run({"exec", "--step", "1", id, "--", "sh", "-c", "echo once >> /room/log; echo out"});
+    BOOST_TEST(x.code == 0);
+    BOOST_TEST(x.out == "out\n");
+  }
+  BOOST_TEST(run({"exec", id, "--", "cat", "/room/log"}).out == "once\n");
+  BOOST_TEST(run({"logs", id, "1"}).out == "out\n");
+  auto steps = nlohmann::json::parse(run({"logs", "--json", id}).out);
+  BOOST_TEST_REQUIRE(steps.size() == 1u);
+  BOOST_TEST(steps[0]["step"] == 1);
+  BOOST_TEST(steps[0]["outcome"] == "exited");
+}
+
+BOOST_FIXTURE_TEST_CASE(pause_resume_stop_and_ps_show_the_states, served) {
+  auto id = create();
+  auto state_of = [&] {
+    return nlohmann::json::parse(run({"ps", "--all", "--json"}).out)[0]["state"].get<std::string>();
+  };
+  BOOST_TEST(state_of() == "running");
+  BOOST_TEST(run({"pause", "--reclaim", id}).code == 0);
+  BOOST_TEST(state_of() == "reclaimed");
+  BOOST_TEST(run({"resume", id}).code == 0);
+  BOOST_TEST(state_of() == "running");
+  BOOST_TEST(run({"stop", id}).code == 0);
+  BOOST_TEST(state_of() == "terminated");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_job_is_opened_preempted_resumed_listed_and_closed, served) {
+  BOOST_TEST(run({"job", "open", "train"}).code == 0);
+  auto x = run({"create", "--job", "train", "--image", "busybox"});
+  BOOST_TEST_REQUIRE(x.code == 0, x.err);
+  auto id = x.out.substr(0, x.out.find('\n'));
+  auto report =
+    nlohmann::json::parse(run({"job", "preempt", "--until-resume", "--json", "train"}).out);
+  BOOST_TEST(report["reclaimed"] == 1);
+  auto refused = run({"exec", id, "--", "true"});
+  BOOST_TEST(refused.code == 125);
+  BOOST_TEST(run({"job", "resume", "train"}).code == 0);
+  BOOST_TEST(run({"exec", id, "--", "true"}).code == 0);
+  auto jobs = nlohmann::json::parse(run({"job", "ls", "--json"}).out);
+  BOOST_TEST_REQUIRE(jobs.size() == 1u);
+  BOOST_TEST(jobs[0]["job"] == "train");
+  BOOST_TEST(run({"job", "close", "train"}).code == 0);
+  BOOST_TEST(run({"job", "resume", "nobody"}).code == 125);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_takes_its_command_along_but_not_the_sandbox,
+                        served) {
+  auto id = create();
+  {
+    child_process client{words({"exec", id, "--", "sh", "-c", "echo begun; exec sleep 600"})};
+    BOOST_TEST_REQUIRE(client.line().value_or("") == "begun");
+    client.kill(SIGKILL);
+    client.wait();
+  }
+  auto left =
+    run({"exec", id, "--", "sh", "-c",
+         "n=0; while pgrep -x sleep >/dev/null && [ $n -lt 200 ]; do n=$((n+1)); usleep 20000; "
+         "done; pgrep -x sleep || echo none"});
+  BOOST_TEST(left.out == "none\n");
+}
+
+BOOST_FIXTURE_TEST_CASE(an_interrupted_client_passes_the_signal_on, served) {
+  auto id = create();
+  child_process client{words({"exec", id, "--", "sh", "-c", "echo begun; exec sleep 600"})};
+  BOOST_TEST_REQUIRE(client.line().value_or("") == "begun");
+  client.kill(SIGINT);
+  BOOST_TEST(client.wait() == 128 + SIGINT);
+}
+
+BOOST_FIXTURE_TEST_CASE(serve_survives_kill_9_with_its_sandboxes, served) {
+  auto id = create();
+  run({"exec", id, "--", "sh", "-c", "echo kept > /room/file"});
+  server.kill(SIGKILL);
+  server.wait();
+  auto nobody = run({"ps"});
+  BOOST_TEST(nobody.code == 125);
+  BOOST_TEST(nobody.err.find("no runtime serves") != std::string::npos, nobody.err);
+  child_process again{words({"serve", "--warm", "0"})};
+  BOOST_TEST_REQUIRE(again.line().value_or("").starts_with("dsec: ready"));
+  BOOST_TEST(run({"exec", id, "--", "cat", "/room/file"}).out == "kept\n");
+  BOOST_TEST(run({"stop", id}).code == 0);
+  again.kill(SIGTERM);
+  BOOST_TEST(again.wait() == 0);
+}
+
+BOOST_FIXTURE_TEST_CASE(another_user_is_refused_even_where_the_files_would_let_him_in, served) {
+  // The file modes are the first wall; behind it the runtime looks at who connects.
+  namespace fs = std::filesystem;
+  fs::permissions(at.root, fs::perms{0755});
+  fs::permissions(state, fs::perms{0755});
+  fs::permissions(state / "dsec.sock", fs::perms{0666});
+  std::vector<std::string> call{"/usr/bin/setpriv", "--reuid=65534", "--regid=65534",
+                                "--clear-groups"};
+  fs::copy_file(at.programs / "dsec", at.root / "dsec-of-others",
+                fs::copy_options::overwrite_existing);
+  call.push_back(at.root / "dsec-of-others");
+  for (const char* word : {"--state-dir", state.c_str(), "ps"})
+    call.push_back(word);
+  auto x = run_program(call);
+  BOOST_TEST(x.code == 125);
+  BOOST_TEST(x.err.find("belongs to another user") != std::string::npos, x.err);
+}
+
+BOOST_FIXTURE_TEST_CASE(doctor_names_what_it_looked_at, served) {
+  auto found = nlohmann::json::parse(run({"doctor", "--json"}).out);
+  BOOST_TEST(found.size() >= 8u);
+  BOOST_TEST(run({"doctor"}).code == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
