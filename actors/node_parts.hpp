@@ -17,7 +17,7 @@ void spawn_sandbox(self_pointer self, const sandbox_id& id, sandbox_origin origi
                    std::vector<step_record> steps, bool steps_known);
 
 /// Takes note of a durable change and tells it.
-void on_changed(self_pointer self, const sandbox_record_ptr& record);
+void on_changed(self_pointer self, sandbox_record_ptr record);
 
 /// An actor is gone: a bug if its sandbox lives, then it is restarted from its record.
 void on_down(self_pointer self, const caf::down_msg& x);

@@ -37,7 +37,7 @@ void spawn_sandbox(self_pointer self, const sandbox_id& id, sandbox_origin origi
   data.by_actor[entry.actor.id()] = id;
 }
 
-void on_changed(self_pointer self, const sandbox_record_ptr& record) {
+void on_changed(self_pointer self, sandbox_record_ptr record) {
   auto& data = self->state;
   auto at = data.sandboxes.find(record->id);
   if (at == data.sandboxes.end())

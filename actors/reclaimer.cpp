@@ -1,6 +1,7 @@
 #include "actors/reclaimer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace dsec {
 
@@ -31,8 +32,9 @@ reclaimer_actor::behavior_type reclaimer(self_pointer self, std::uint32_t at_onc
   self->set_down_handler([self](caf::down_msg& x) { give_back(self, x.source.id()); });
   return {
     [self](reclaim_permit) -> caf::result<ack> {
+      caf::strong_actor_ptr asker = self->current_sender(); // The promise takes it away.
       auto promise = self->make_response_promise<ack>();
-      self->state.waiting.emplace_back(self->current_sender(), promise);
+      self->state.waiting.emplace_back(std::move(asker), promise);
       grant(self);
       return promise;
     },

@@ -5,6 +5,7 @@
 #include "backends/spawner/inside.hpp"
 #include "backends/spawner/lock_file.hpp"
 #include "backends/spawner/network_pool.hpp"
+#include "backends/spawner/wire.hpp"
 #include "backends/spawner/worker.hpp"
 
 #include <linux/sched.h>
@@ -115,18 +116,17 @@ result<void> wait_for_reaper(int failures, pid_t pid) {
 
 class builder {
 public:
-  builder(const machine& on, const create_order& order, std::uint32_t slot)
+  builder(const machine& on, std::uint32_t slot)
     : on_{on},
-      order_{order},
       slot_{slot},
+      name_{slot_name(slot)},
       watch_{on.trace} {}
 
-  result<init::launch> build(int network);
+  /// Everything that needs no request.
+  result<void> prepare(int network);
 
-  void mark_live() {
-    write_lock(lock_.get(), {slot_, ::getpid(), true});
-    at_effect();
-  }
+  /// The rest. Whatever the inside does not need at once is done while it is at work.
+  result<init::launch> complete(const create_order& order);
 
   const std::string& laps() const {
     return watch_.text();
@@ -134,14 +134,15 @@ public:
 
 private:
   result<void> start_inside(int network);
-  result<void> hand_over_root();
+  result<void> hand_over_root(const create_order& order);
 
   const machine& on_;
-  const create_order& order_;
   std::uint32_t slot_;
+  std::string name_;
   stopwatch watch_;
   descriptor lock_;
   descriptor scratch_;
+  payload_groups groups_;
   descriptor socket_;
   descriptor failures_;
   descriptor pidfd_;
@@ -159,7 +160,7 @@ result<void> builder::start_inside(int network) {
   int failed =
     network >= 0 ? (::setns(network, CLONE_NEWNET) < 0 ? errno : 0) : enter_new_network();
   if (failed != 0)
-    return errno_error(failed, "enter the network namespace of " + order_.id);
+    return errno_error(failed, "enter the network namespace of " + name_);
   at_effect();
   watch_.lap("network");
   int pair[2];
@@ -180,10 +181,10 @@ result<void> builder::start_inside(int network) {
   at_effect();
   auto pid = static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
   if (pid < 0)
-    return errno_error(errno, "clone PID 1 of " + order_.id);
+    return errno_error(errno, "clone PID 1 of " + name_);
   if (pid == 0) {
     socket_.reset();
-    become_reaper(order_, theirs.get(), report.get(), on_.program.get());
+    become_reaper(theirs.get(), report.get(), on_.program.get());
   }
   at_effect();
   pid_ = pid;
@@ -196,19 +197,19 @@ result<void> builder::start_inside(int network) {
   user_namespace_.reset(
     ::open(("/proc/" + std::to_string(pid_) + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
   if (!user_namespace_)
-    return errno_error(errno, "open the user namespace of " + order_.id);
+    return errno_error(errno, "open the user namespace of " + name_);
   auto devices = idmapped_copy(on_.mounts.devices(), user_namespace_.get(), "the device tree");
   if (!devices)
     return devices.error();
   if (int number = send_datagram(socket_.get(), "devices", devices->get(), 0); number != 0)
-    return errno_error(number, "hand the device tree to PID 1 of " + order_.id);
+    return errno_error(number, "hand the device tree to PID 1 of " + name_);
   watch_.lap("maps");
   return {};
 }
 
-result<void> builder::hand_over_root() {
+result<void> builder::hand_over_root(const create_order& order) {
   std::vector<descriptor> lower;
-  for (auto& digest : order_.layers) {
+  for (auto& digest : order.layers) {
     auto mount = on_.mounts.layer(digest);
     if (!mount)
       return mount.error();
@@ -221,36 +222,56 @@ result<void> builder::hand_over_root() {
   auto root = overlay(lower, scratch_.get());
   if (!root)
     return root.error();
-  if (int number = send_datagram(socket_.get(), "root", root->get(), 0); number != 0)
-    return errno_error(number, "hand the root to PID 1 of " + order_.id);
+  inside_order rest{};
+  rest.memory_bytes = order.memory_bytes;
+  rest.allow_setuid = order.allow_setuid;
+  std::strncpy(rest.hostname, order.hostname.c_str(), sizeof rest.hostname - 1);
+  std::string_view bytes{reinterpret_cast<const char*>(&rest), sizeof rest};
+  if (int number = send_datagram(socket_.get(), bytes, root->get(), 0); number != 0)
+    return errno_error(number, "hand the root to PID 1 of " + order.id);
   watch_.lap("overlay");
   return {};
 }
 
-/// Whatever the inside does not need at once is done while it is at work.
-result<init::launch> builder::build(int network) {
+result<void> builder::prepare(int network) {
   at_effect();
-  lock_ = take_lock(on_.run_dir.get(), order_.id, {slot_, ::getpid(), false});
+  lock_ = take_lock(on_.run_dir.get(), name_, {slot_, ::getpid(), false});
   if (!lock_)
-    return errno_error(errno, "take the lock of " + order_.id);
+    return errno_error(errno, "take the lock of " + name_);
   at_effect();
-  ::unlinkat(on_.run_dir.get(), (order_.id + ".end").c_str(), 0);
   watch_.lap("lock");
   if (auto ok = start_inside(network); !ok)
     return ok.error();
-  auto made = on_.disk.make(order_.id, on_.where.base_id(slot_), order_.disk_bytes);
+  auto made = on_.disk.make(slot_, on_.where.base_id(slot_));
   if (!made)
     return made.error();
   scratch_ = *std::move(made);
   watch_.lap("scratch");
-  if (auto ok = hand_over_root(); !ok)
-    return ok.error();
-  auto groups =
-    on_.groups.make_payload(order_.id, {order_.memory_bytes, order_.processes, order_.cpu_milli});
+  auto groups = on_.groups.make_payload(slot_);
   if (!groups)
     return groups.error();
+  groups_ = *std::move(groups);
   watch_.lap("groups");
-  auto listener = listen_at(on_, order_.id);
+  return {};
+}
+
+result<init::launch> builder::complete(const create_order& order) {
+  watch_.lap("blank");
+  at_effect();
+  if (int number = rename_lock(on_.run_dir.get(), name_, order.id); number != 0)
+    return errno_error(number, "name the lock of " + order.id);
+  at_effect();
+  ::unlinkat(on_.run_dir.get(), (order.id + ".end").c_str(), 0);
+  if (auto ok = scratch::limit(scratch_.get(), order.disk_bytes); !ok)
+    return ok.error();
+  watch_.lap("name");
+  if (auto ok = hand_over_root(order); !ok)
+    return ok.error();
+  if (auto ok = cgroups::limit(groups_, {order.memory_bytes, order.processes, order.cpu_milli});
+      !ok)
+    return ok.error();
+  watch_.lap("limits");
+  auto listener = listen_at(on_, order.id);
   if (!listener)
     return listener.error();
   watch_.lap("listen");
@@ -259,53 +280,70 @@ result<init::launch> builder::build(int network) {
   watch_.lap("inside");
 
   init::launch given;
-  given.sandbox_id = order_.id;
+  given.sandbox_id = order.id;
   given.listener = listener->release();
   given.reaper_socket = socket_.release();
   given.reaper_pidfd = pidfd_.release();
   given.reaper_pid = pid_;
   given.run_dir = ::openat(on_.run_dir.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   given.scratch_dir = scratch_.release();
-  given.payload_v2 = groups->unified.release();
-  given.memory_v1 = groups->memory.release();
-  given.pids_v1 = groups->pids.release();
-  given.cpu_v1 = groups->cpu.release();
-  given.memory_bytes = order_.memory_bytes;
-  given.processes = order_.processes;
-  given.disk_bytes = order_.disk_bytes;
-  given.pause_after_ms = order_.pause_after_ms;
-  given.stop_after_ms = order_.stop_after_ms;
-  mark_live();
+  given.payload_v2 = groups_.unified.release();
+  given.memory_v1 = groups_.memory.release();
+  given.pids_v1 = groups_.pids.release();
+  given.cpu_v1 = groups_.cpu.release();
+  given.memory_bytes = order.memory_bytes;
+  given.processes = order.processes;
+  given.disk_bytes = order.disk_bytes;
+  given.pause_after_ms = order.pause_after_ms;
+  given.stop_after_ms = order.stop_after_ms;
+  write_lock(lock_.get(), {slot_, ::getpid(), true});
+  at_effect();
   given.lock = lock_.release();
   return given;
 }
 
-void tell(int report, std::uint8_t code, const std::string& text) {
+void tell(int spawner, std::uint8_t code, const std::string& text) {
   build_report message{};
   message.code = code;
   auto size = std::min(text.size(), sizeof message.text - 1);
   std::memcpy(message.text, text.data(), size);
-  (void)!::write(report, &message, 1 + size);
+  (void)send_datagram(spawner, {reinterpret_cast<const char*>(&message), 1 + size}, -1, 0);
+}
+
+[[noreturn]] void fail(int spawner, const error& why) {
+  tell(spawner, static_cast<std::uint8_t>(why.code), why.message);
+  ::_exit(1);
+}
+
+/// Waits for the request; ends the process when there will be none.
+create_order wait_for_order(int spawner) {
+  std::string datagram;
+  if (!receive_datagram(spawner, datagram, nullptr, 0, request_bytes_max))
+    ::_exit(0);
+  auto asked = read_request(datagram);
+  if (!asked || !asked->what)
+    fail(spawner, asked ? asked->what.error() : asked.error());
+  return std::get<create_order>(*std::move(asked->what));
 }
 
 } // namespace
 
-void build_sandbox(const machine& on, const create_order& order, std::uint32_t slot, int network,
-                   int report) {
+void build_sandbox(const machine& on, std::uint32_t slot, int network, int spawner) {
   ::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_NAME, "dsec-init");
   close_all_but({on.run_dir.get(), on.disk.directory(), on.mounts.devices(), on.mounts.layers(),
-                 on.program.get(), network, report});
+                 on.program.get(), network, spawner});
   init::launch given;
   {
-    builder b{on, order, slot};
-    auto built = b.build(network);
-    if (!built) {
-      tell(report, static_cast<std::uint8_t>(built.error().code), built.error().message);
-      ::_exit(1);
-    }
+    builder b{on, slot};
+    if (auto prepared = b.prepare(network); !prepared)
+      fail(spawner, prepared.error());
+    tell(spawner, 0, "");
+    auto built = b.complete(wait_for_order(spawner));
+    if (!built)
+      fail(spawner, built.error());
     given = *std::move(built);
-    tell(report, 0, b.laps());
+    tell(spawner, 0, b.laps());
   }
   close_all_but({given.listener, given.reaper_socket, given.reaper_pidfd, given.lock, given.run_dir,
                  given.scratch_dir, given.payload_v2, given.memory_v1, given.pids_v1,

@@ -117,8 +117,12 @@ std::string cgroups::unified_root() const {
   return layout_.unified + '/' + root_;
 }
 
-std::string cgroups::outer(const std::string& id) const {
-  auto path = unified_root() + '/' + id;
+std::string cgroups::group(std::uint32_t slot) const {
+  return unified_root() + '/' + slot_name(slot);
+}
+
+std::string cgroups::outer(std::uint32_t slot) const {
+  auto path = group(slot);
   return layout_.pure_v2() ? path + "/outer" : path;
 }
 
@@ -161,8 +165,8 @@ result<void> cgroups::enter_own_group() const {
   return write_path(path + "/cgroup.procs", "0");
 }
 
-result<descriptor> cgroups::make_outer(const std::string& id) const {
-  auto path = unified_root() + '/' + id;
+result<descriptor> cgroups::make_outer(std::uint32_t slot) const {
+  auto path = group(slot);
   at_effect();
   if (::mkdir(path.c_str(), 0755) < 0) {
     if (errno == EEXIST)
@@ -171,22 +175,21 @@ result<descriptor> cgroups::make_outer(const std::string& id) const {
   }
   at_effect();
   if (layout_.pure_v2())
-    if (auto made = make_group(outer(id)); !made)
+    if (auto made = make_group(outer(slot)); !made)
       return made.error();
-  return open_directory(outer(id));
+  return open_directory(outer(slot));
 }
 
-result<payload_groups>
-cgroups::make_payload(const std::string& id, const payload_limits& limits) const {
+result<payload_groups> cgroups::make_payload(std::uint32_t slot) const {
   payload_groups groups;
-  auto unified = unified_root() + '/' + id;
+  auto unified = group(slot);
   std::string controllers;
   auto make = [&](const std::string& mount, const char* name, descriptor& into) -> result<void> {
     if (mount.empty()) {
       controllers += std::string{controllers.empty() ? "+" : " +"} + name;
       return {};
     }
-    auto path = mount + '/' + root_ + '/' + id;
+    auto path = mount + '/' + root_ + '/' + slot_name(slot);
     if (auto made = make_group(path); !made)
       return made;
     auto opened = open_directory(path);
@@ -211,6 +214,10 @@ cgroups::make_payload(const std::string& id, const payload_limits& limits) const
     return payload.error();
   groups.unified = *std::move(payload);
 
+  return groups;
+}
+
+result<void> cgroups::limit(const payload_groups& groups, const payload_limits& limits) {
   auto memory = std::to_string(limits.memory_bytes);
   auto write = [&](const descriptor& v1, const char* v1_name, const char* v2_name,
                    const std::string& v1_value, const std::string& v2_value) {
@@ -219,31 +226,30 @@ cgroups::make_payload(const std::string& id, const payload_limits& limits) const
   };
   // The order matters on v1: memory and swap together may not be limited below memory alone.
   if (auto r = write(groups.memory, "memory.limit_in_bytes", "memory.max", memory, memory); !r)
-    return r.error();
+    return r;
   if (auto r = write(groups.memory, "memory.memsw.limit_in_bytes", "memory.swap.max", memory, "0");
       !r)
-    return r.error();
+    return r;
   auto processes = std::to_string(limits.processes);
   if (auto r = write(groups.pids, "pids.max", "pids.max", processes, processes); !r)
-    return r.error();
+    return r;
   if (limits.cpu_milli != 0) {
     auto quota = std::to_string(std::uint64_t{limits.cpu_milli} * 100);
     if (auto r = write(groups.cpu, "cpu.cfs_quota_us", "cpu.max", quota, quota + " 100000"); !r)
-      return r.error();
+      return r;
   }
   at_effect();
-  return groups;
+  return {};
 }
 
-void cgroups::kill(const std::string& id) const {
+void cgroups::kill(std::uint32_t slot) const {
   at_effect();
-  (void)write_path(unified_root() + '/' + id + "/cgroup.kill", "1");
+  (void)write_path(group(slot) + "/cgroup.kill", "1");
   at_effect();
 }
 
-descriptor cgroups::events(const std::string& id) const {
-  return descriptor{
-    ::open((unified_root() + '/' + id + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC)};
+descriptor cgroups::events(std::uint32_t slot) const {
+  return descriptor{::open((group(slot) + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC)};
 }
 
 bool cgroups::populated(int events) {
@@ -255,8 +261,8 @@ bool cgroups::populated(int events) {
   return std::strstr(text, "populated 1") != nullptr;
 }
 
-bool cgroups::holds(const std::string& id, pid_t pid) const {
-  descriptor fd{::open((outer(id) + "/cgroup.procs").c_str(), O_RDONLY | O_CLOEXEC)};
+bool cgroups::holds(std::uint32_t slot, pid_t pid) const {
+  descriptor fd{::open((outer(slot) + "/cgroup.procs").c_str(), O_RDONLY | O_CLOEXEC)};
   std::string text(1 << 16, '\0');
   auto size = fd ? ::read(fd.get(), text.data(), text.size()) : -1;
   if (size <= 0)
@@ -265,28 +271,28 @@ bool cgroups::holds(const std::string& id, pid_t pid) const {
   return ('\n' + text).find('\n' + std::to_string(pid) + '\n') != std::string::npos;
 }
 
-result<void> cgroups::remove(const std::string& id) const {
+result<void> cgroups::remove(std::uint32_t slot) const {
   for (auto& root : roots()) {
     at_effect();
-    if (auto removed = remove_tree(root + '/' + id); !removed)
+    if (auto removed = remove_tree(root + '/' + slot_name(slot)); !removed)
       return removed;
     at_effect();
   }
   return {};
 }
 
-std::vector<std::string> cgroups::sandbox_ids() const {
-  std::set<std::string> ids;
+std::vector<std::uint32_t> cgroups::slots() const {
+  std::set<std::uint32_t> found;
   for (auto& root : roots()) {
     DIR* directory = ::opendir(root.c_str());
     if (!directory)
       continue;
     while (auto* entry = ::readdir(directory))
-      if (entry->d_type == DT_DIR && valid_sandbox_id(entry->d_name))
-        ids.insert(entry->d_name);
+      if (auto slot = slot_of(entry->d_name))
+        found.insert(*slot);
     ::closedir(directory);
   }
-  return {ids.begin(), ids.end()};
+  return {found.begin(), found.end()};
 }
 
 result<void> cgroups::remove_roots() const {

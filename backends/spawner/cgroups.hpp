@@ -40,10 +40,10 @@ struct payload_groups {
   descriptor cpu;
 };
 
-/// The groups of all sandboxes of this spawner. In the unified hierarchy <root>/<id> holds
-/// dsec-init and the reaper and <root>/<id>/payload the agent's processes; on pure v2, where a
-/// group with controllers below it may hold no process, the former stand in <root>/<id>/outer. In
-/// the v1 hierarchies <root>/<id> carries the payload's limits.
+/// The groups of all sandboxes of this spawner. In the unified hierarchy <root>/_<slot> holds
+/// dsec-init and the reaper and <root>/_<slot>/payload the agent's processes; on pure v2, where a
+/// group with controllers below it may hold no process, the former stand in <root>/_<slot>/outer.
+/// In the v1 hierarchies <root>/_<slot> carries the payload's limits.
 class cgroups {
 public:
   cgroups(cgroup_layout layout, std::string root);
@@ -60,28 +60,30 @@ public:
   result<void> enter_own_group() const;
 
   /// Makes the group that dsec-init is cloned into. invalid_state if the sandbox has one already.
-  result<descriptor> make_outer(const std::string& id) const;
+  result<descriptor> make_outer(std::uint32_t slot) const;
 
-  result<payload_groups> make_payload(const std::string& id, const payload_limits& limits) const;
+  result<payload_groups> make_payload(std::uint32_t slot) const;
+
+  static result<void> limit(const payload_groups& groups, const payload_limits& limits);
 
   /// Kills every process of the sandbox. Nothing happens if it has no group.
-  void kill(const std::string& id) const;
+  void kill(std::uint32_t slot) const;
 
   /// cgroup.events of the sandbox: EPOLLPRI when `populated` may have changed. Empty if it has no
   /// group.
-  descriptor events(const std::string& id) const;
+  descriptor events(std::uint32_t slot) const;
 
   static bool populated(int events);
 
   /// Whether this process is dsec-init of the sandbox.
-  bool holds(const std::string& id, pid_t pid) const;
+  bool holds(std::uint32_t slot, pid_t pid) const;
 
   /// Removes all groups of the sandbox, those that dsec-init made for its execs included. They are
   /// empty.
-  result<void> remove(const std::string& id) const;
+  result<void> remove(std::uint32_t slot) const;
 
-  /// Everything that has a group in any hierarchy.
-  std::vector<std::string> sandbox_ids() const;
+  /// Slots that have a group in any hierarchy.
+  std::vector<std::uint32_t> slots() const;
 
   /// Leaves the own group and removes the roots.
   result<void> remove_roots() const;
@@ -89,7 +91,8 @@ public:
 private:
   std::vector<std::string> roots() const;
   std::string unified_root() const;
-  std::string outer(const std::string& id) const;
+  std::string group(std::uint32_t slot) const;
+  std::string outer(std::uint32_t slot) const;
 
   cgroup_layout layout_;
   std::string root_;

@@ -58,11 +58,12 @@ public:
     return mount;
   }
 
-  /// Attaches a mount to a directory of the image. The path follows no link of the image.
+  /// Attaches a mount to a directory, of the image or (root AT_FDCWD) of the process's own root.
+  /// The path follows no link of the image.
   void attach(const descriptor& mount, int root, const char* target) const {
     open_how how{};
     how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-    how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
+    how.resolve = RESOLVE_NO_SYMLINKS | (root == AT_FDCWD ? 0 : RESOLVE_BENEATH);
     auto open = [&] {
       return static_cast<int>(::syscall(SYS_openat2, root, target, &how, sizeof how));
     };
@@ -73,6 +74,19 @@ public:
                    && ::move_mount(mount.get(), "", point.get(), "",
                                    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH)
                         == 0);
+  }
+
+  /// Makes a mount the root; `place` is a directory that everybody may search.
+  void enter_root(const descriptor& mount, const char* place) const {
+    step("attach a root",
+         ::move_mount(mount.get(), "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH) == 0);
+    pivot(place);
+  }
+
+  /// Makes what is mounted at `place` the root and lets go of the old one.
+  void pivot(const char* place) const {
+    step("pivot to a root", ::chdir(place) == 0 && ::syscall(SYS_pivot_root, ".", ".") == 0
+                              && ::umount2(".", MNT_DETACH) == 0 && ::chdir("/") == 0);
   }
 
 private:
@@ -123,7 +137,7 @@ void reset_signals() {
 
 } // namespace
 
-void become_reaper(const create_order& order, int socket, int report, int program) {
+void become_reaper(int socket, int report, int program) {
   build b{report};
   std::string message;
   descriptor devices;
@@ -131,30 +145,40 @@ void become_reaper(const create_order& order, int socket, int report, int progra
   b.step("become root inside",
          ::setgroups(0, nullptr) == 0 && ::setresgid(0, 0, 0) == 0 && ::setresuid(0, 0, 0) == 0);
   b.step("make mounts private", ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+  // The kernel lets nobody mount proc who cannot see one whole already, so this comes before the
+  // pivot.
   auto proc = b.mount_of("proc", {}, quiet);
   auto terminals = b.mount_of("devpts", {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}},
                               MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+  auto queues = b.mount_of("mqueue", {}, quiet);
+  // A root of its own for the time until it is asked for: a blank sandbox must not hold on to the
+  // mounts of the machine. Both trees are put together there and moved with all that stands on
+  // them.
+  auto first = b.mount_of("tmpfs", {{"mode", "0755"}, {"size", "16k"}}, quiet);
+  for (auto* folder : {"dev", "proc", "root"})
+    b.step("make the first root", ::mkdirat(first.get(), folder, 0755) == 0);
+  b.enter_root(first, "/sys");
+  b.attach(devices, AT_FDCWD, "/dev");
+  b.attach(terminals, devices.get(), "pts");
+  b.attach(queues, devices.get(), "mqueue");
+  b.attach(proc, AT_FDCWD, "/proc");
+  mask_kernel_files(b);
+
+  descriptor root;
+  inside_order order{};
+  if (!receive_datagram(socket, message, &root, 0))
+    ::_exit(0); // Never asked for.
+  b.step("read the order", root && message.size() == sizeof order);
+  std::memcpy(&order, message.data(), sizeof order);
+  b.step("set the host name", ::sethostname(order.hostname, std::strlen(order.hostname)) == 0);
   auto shared_memory =
     b.mount_of("tmpfs", {{"mode", "1777"}, {"size", std::to_string(order.memory_bytes / 2)}},
                MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-  auto queues = b.mount_of("mqueue", {}, quiet);
-  b.step("set the host name", ::sethostname(order.hostname.data(), order.hostname.size()) == 0);
-
-  descriptor root;
-  b.step("wait for the root", receive_datagram(socket, message, &root, 0) && root);
-  // Any directory that everybody may search will do: in a moment it is detached with the old root.
-  b.step("attach the root",
-         ::move_mount(root.get(), "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) == 0
-           && ::chdir("/proc") == 0);
+  b.attach(root, AT_FDCWD, "/root");
   b.attach(proc, root.get(), "proc");
   b.attach(devices, root.get(), "dev");
-  descriptor device_root{::open("dev", O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  b.attach(terminals, device_root.get(), "pts");
-  b.attach(shared_memory, device_root.get(), "shm");
-  b.attach(queues, device_root.get(), "mqueue");
-  b.step("pivot to the root", ::syscall(SYS_pivot_root, ".", ".") == 0
-                                && ::umount2(".", MNT_DETACH) == 0 && ::chdir("/") == 0);
-  mask_kernel_files(b);
+  b.attach(shared_memory, devices.get(), "shm");
+  b.pivot("/root");
 
   limit_self();
   reset_signals();

@@ -1,7 +1,8 @@
 #pragma once
 
 #include "backends/spawner/descriptor.hpp"
-#include "backends/spawner/wire.hpp"
+
+#include <cstdint>
 
 namespace dsec::spawner {
 
@@ -12,9 +13,16 @@ struct inside_failure {
   int number;
 };
 
+/// What of a create the inside needs; comes beside the root.
+struct inside_order {
+  std::uint64_t memory_bytes;
+  bool allow_setuid;
+  char hostname[64];
+};
+
 /// The half of a build that runs inside: from the clone to the exec of the reaper. It waits on
-/// `socket` for two datagrams: the device tree once its ids are mapped, and the root once that is
-/// mounted. Both are mounts that it moves into place.
-[[noreturn]] void become_reaper(const create_order& order, int socket, int report, int program);
+/// `socket` for two datagrams: the device tree once its ids are mapped, and an inside_order with
+/// the root when the sandbox is asked for. Both descriptors are mounts that it moves into place.
+[[noreturn]] void become_reaper(int socket, int report, int program);
 
 } // namespace dsec::spawner

@@ -8,13 +8,18 @@
 
 namespace dsec::spawner {
 
-descriptor take_lock(int run_dir, const std::string& id, const lock_content& content) {
-  descriptor lock{::openat(run_dir, (id + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+descriptor take_lock(int run_dir, const std::string& name, const lock_content& content) {
+  descriptor lock{::openat(run_dir, (name + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
   if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) < 0)
     lock.reset();
   if (lock)
     write_lock(lock.get(), content);
   return lock;
+}
+
+int rename_lock(int run_dir, const std::string& from, const std::string& to) {
+  auto done = ::renameat(run_dir, (from + ".lock").c_str(), run_dir, (to + ".lock").c_str());
+  return done < 0 ? errno : 0;
 }
 
 void write_lock(int lock, const lock_content& content) {
@@ -25,8 +30,8 @@ void write_lock(int lock, const lock_content& content) {
   (void)!::pwrite(lock, text, static_cast<std::size_t>(size), 0);
 }
 
-std::optional<lock_content> read_lock(int run_dir, const std::string& id) {
-  descriptor lock{::openat(run_dir, (id + ".lock").c_str(), O_RDONLY | O_CLOEXEC)};
+std::optional<lock_content> read_lock(int run_dir, const std::string& name) {
+  descriptor lock{::openat(run_dir, (name + ".lock").c_str(), O_RDONLY | O_CLOEXEC)};
   char text[65] = {};
   if (!lock || ::read(lock.get(), text, sizeof text - 1) <= 0)
     return std::nullopt;
@@ -38,8 +43,8 @@ std::optional<lock_content> read_lock(int run_dir, const std::string& id) {
   return lock_content{slot, pid, std::string{phase} == "live"};
 }
 
-bool is_locked(int run_dir, const std::string& id) {
-  descriptor lock{::openat(run_dir, (id + ".lock").c_str(), O_RDONLY | O_CLOEXEC)};
+bool is_locked(int run_dir, const std::string& name) {
+  descriptor lock{::openat(run_dir, (name + ".lock").c_str(), O_RDONLY | O_CLOEXEC)};
   return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 

@@ -112,6 +112,7 @@ int main(int count, char** arguments) {
   app.add_option("--swap-bytes", chosen.swap_bytes, "Size of the swap file; 0: none");
   app.add_option("--scratch-bytes", chosen.scratch_bytes, "Size of the scratch filesystem");
   app.add_option("--warm", chosen.warm, "Network namespaces kept ready")->capture_default_str();
+  app.add_option("--blanks", chosen.blanks, "Sandboxes built ahead")->capture_default_str();
   app.add_option("--idle-exit", chosen.idle_exit_s,
                  "Ends after so many seconds without a connection and a sandbox; 0: never");
   app.add_flag("--foreground", chosen.foreground,

@@ -1,6 +1,7 @@
 #include "backends/spawner/names.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 
 namespace dsec::spawner {
@@ -41,6 +42,21 @@ names::names(std::string run_dir, std::string data_dir)
 bool valid_sandbox_id(std::string_view x) {
   return !x.empty() && x.size() <= 40 && x != "spawner"
          && std::all_of(x.begin(), x.end(), [](char c) { return lower_or_digit(c) || c == '-'; });
+}
+
+std::string slot_name(std::uint32_t slot) {
+  return '_' + std::to_string(slot);
+}
+
+std::optional<std::uint32_t> slot_of(std::string_view name) {
+  std::uint32_t slot = 0;
+  if (name.size() < 2 || name.front() != '_')
+    return std::nullopt;
+  auto [end, failed] = std::from_chars(name.data() + 1, name.data() + name.size(), slot);
+  if (failed != std::errc{} || end != name.data() + name.size() || slot >= slots_max
+      || slot_name(slot) != name)
+    return std::nullopt;
+  return slot;
 }
 
 bool valid_digest(std::string_view x) {

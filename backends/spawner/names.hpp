@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,10 +18,11 @@ inline constexpr std::uint32_t ids_per_slot = 65536;
 ///     <run>/spawner.sock  spawner.lock  spawner.log
 ///     <run>/<id>.sock     where dsec-init listens
 ///     <run>/<id>.lock     flock'ed while the sandbox's dsec-init lives; holds slot, pid and phase
+///     <run>/_<slot>.lock  the same of a blank one, which is built ahead and has no id yet
 ///     <run>/<id>.end      tombstone of a sandbox that ended by itself
-///     <run>/layers/<digest>  <run>/scratch/<id>  <run>/dev
+///     <run>/layers/<digest>  <run>/scratch/_<slot>  <run>/dev
 ///     <data>/store/<digest>/layer.{erofs,blob}  <data>/scratch.btrfs  <data>/swap
-///     <hierarchy>/<cgroup root>/<id>
+///     <hierarchy>/<cgroup root>/_<slot>
 class names {
 public:
   /// Both absolute and canonical.
@@ -61,6 +63,13 @@ private:
 
 /// [0-9a-z-]{1,40}, and not a name that the spawner itself uses.
 bool valid_sandbox_id(std::string_view x);
+
+/// "_" and the slot: names the groups, the subvolume and, before it has an id, the lock of the
+/// sandbox that has this slot. No sandbox id looks like it.
+std::string slot_name(std::uint32_t slot);
+
+/// The slot that such a name stands for.
+std::optional<std::uint32_t> slot_of(std::string_view name);
 
 /// "sha256-" and 64 lower-case hex digits.
 bool valid_digest(std::string_view x);

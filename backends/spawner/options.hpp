@@ -14,7 +14,8 @@ struct options {
   std::optional<std::uint64_t>
     swap_bytes; ///< 0: no swap. Absent: 8 GiB, at most 25% of the free disk.
   std::optional<std::uint64_t> scratch_bytes; ///< Absent: 64 GiB, at most 60% of the free disk.
-  std::uint32_t warm = 64;                    ///< Network namespaces kept ready.
+  std::uint32_t blanks = 16; ///< Sandboxes built ahead as far as they do not depend on the request.
+  std::uint32_t warm = 64;   ///< Network namespaces kept ready.
   std::uint32_t idle_exit_s = 0; ///< Ends after so long without connection and sandbox. 0: never.
   bool foreground = false;
   bool trace = false; ///< Logs how long every stage of a create took.

@@ -2,57 +2,24 @@
 
 #include "backends/kill_point.hpp"
 #include "backends/spawner/builder.hpp"
-#include "backends/spawner/lock_file.hpp"
 
-#include <linux/sched.h>
-#include <sys/syscall.h>
+#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <dirent.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <set>
 #include <thread>
+#include <unistd.h>
 
 namespace dsec::spawner {
 
-namespace {
-
-/// Forks into a cgroup. Raw, as glibc has no call for it; the spawner has one thread.
-pid_t fork_into(int group) {
-  clone_args arguments{};
-  arguments.flags = CLONE_INTO_CGROUP;
-  arguments.exit_signal = SIGCHLD;
-  arguments.cgroup = static_cast<std::uint64_t>(group);
-  return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
-}
-
-/// Ids that have a file in the run directory which says that something of them is left.
-void add_run_ids(const std::string& run_dir, std::set<std::string>& ids) {
-  DIR* directory = ::opendir(run_dir.c_str());
-  if (!directory)
-    return;
-  while (auto* entry = ::readdir(directory)) {
-    std::string_view name{entry->d_name};
-    for (std::string_view ending : {".lock", ".sock"})
-      if (name.ends_with(ending) && valid_sandbox_id(name.substr(0, name.size() - ending.size())))
-        ids.emplace(name.substr(0, name.size() - ending.size()));
-  }
-  ::closedir(directory);
-}
-
-} // namespace
-
-sandboxes::sandboxes(const machine& on, poller& loop, network_pool& networks, sweeper& sweeper,
-                     journal& to, answer_function answer)
+sandboxes::sandboxes(const machine& on, std::size_t blanks, poller& loop, network_pool& networks,
+                     sweeper& sweeper, journal& to, answer_function answer)
   : on_{on},
     loop_{loop},
     networks_{networks},
     sweeper_{sweeper},
     log_{to},
     answer_{std::move(answer)},
+    blanks_wanted_{std::min<std::size_t>(blanks, slots_max / 4)},
     building_max_{2 * std::max<std::size_t>(2, std::thread::hardware_concurrency())} {}
 
 sandboxes::sandbox& sandboxes::insert(const std::string& id) {
@@ -80,40 +47,6 @@ void sandboxes::remove_tombstone(const std::string& id) const {
   kill_point(crash_role::spawner);
 }
 
-void sandboxes::adopt() {
-  std::set<std::string> ids;
-  add_run_ids(on_.where.run_dir(), ids);
-  for (auto& id : on_.groups.sandbox_ids())
-    ids.insert(id);
-  for (auto& id : on_.disk.sandbox_ids())
-    ids.insert(id);
-  for (auto& id : ids)
-    adopt_one(id);
-}
-
-void sandboxes::adopt_one(const std::string& id) {
-  auto& s = insert(id);
-  auto content = read_lock(on_.run_dir.get(), id);
-  if (content) {
-    s.slot = content->slot;
-    slots_.mark(content->slot);
-    // The descriptor first: what holds the lock after that is what it stands for.
-    s.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, content->pid, 0)));
-    if (content->live && s.pidfd && is_locked(on_.run_dir.get(), id)
-        && on_.groups.holds(id, content->pid)) {
-      s.is = phase::live;
-      s.pid = content->pid;
-      loop_.add(s.pidfd.get(), source::pidfd, s.serial);
-      log_.line("sandbox.adopted", id + " pid " + std::to_string(s.pid));
-      return;
-    }
-    s.pidfd.reset();
-  }
-  // Dead, or half built: whoever asked for it has lost its connection and was never answered.
-  log_.line("sandbox.leftover", id);
-  kill(s, std::nullopt);
-}
-
 void sandboxes::create(create_order order, asker from) {
   auto found = by_id_.find(order.id);
   if (found == by_id_.end()) {
@@ -127,6 +60,7 @@ void sandboxes::create(create_order order, asker from) {
   auto& s = found->second;
   switch (s.is) {
   case phase::queued:
+  case phase::blank: // Never: no request can name one.
   case phase::building:
     s.creators.push_back(from);
     break;
@@ -162,6 +96,7 @@ void sandboxes::destroy(const std::string& id, asker from) {
     std::erase(queue_, s.serial);
     finish(s, "");
     break;
+  case phase::blank: // Never: no request can name one.
   case phase::building:
   case phase::live:
     kill(s, overtaken);
@@ -179,67 +114,48 @@ void sandboxes::start_queued() {
   while (building_ < building_max_ && !queue_.empty()) {
     auto* s = find(queue_.front());
     queue_.pop_front();
-    if (s)
-      start_build(*s);
+    auto* blank = pick_blank();
+    if (!blank) {
+      auto made = make_blank();
+      if (!made) {
+        s->failure = made.error();
+        finish(*s, "");
+        continue;
+      }
+      blank = *made;
+    }
+    give(*blank, *s);
   }
-}
-
-void sandboxes::start_build(sandbox& s) {
-  s.is = phase::building;
-  ++building_;
-  s.slot = slots_.take();
-  if (!s.slot) {
-    --building_;
-    s.failure = error{errc::exhausted, "create " + s.id + ": all " + std::to_string(slots_max)
-                                         + " id ranges are taken"};
-    finish(s, "");
-    return;
-  }
-  auto group = on_.groups.make_outer(s.id);
-  int pipe[2] = {-1, -1};
-  if (group && ::pipe2(pipe, O_CLOEXEC) < 0)
-    group = errno_error(errno, "make the report pipe of " + s.id);
-  if (!group) {
-    kill(s, group.error());
-    return;
-  }
-  s.report.reset(pipe[0]);
-  descriptor theirs{pipe[1]};
-  auto network = networks_.take();
-  kill_point(crash_role::spawner);
-  auto pid = fork_into(group->get());
-  if (pid == 0)
-    build_sandbox(on_, *s.order, *s.slot, network.release(), theirs.release());
-  kill_point(crash_role::spawner);
-  if (pid < 0) {
-    kill(s, errno_error(errno, "fork dsec-init of " + s.id));
-    return;
-  }
-  s.pid = pid;
-  s.is_child = true;
-  by_pid_[pid] = s.serial;
-  loop_.add(s.report.get(), source::report, s.serial);
 }
 
 void sandboxes::on_report(std::uint64_t serial) {
-  auto* s = find(serial);
-  if (!s || s->is != phase::building)
-    return;
+  if (auto* s = find(serial); s && s->socket)
+    read_report(*s);
+}
+
+void sandboxes::read_report(sandbox& s) {
   build_report report{};
-  auto size = ::read(s->report.get(), &report, sizeof report - 1);
-  s->report.reset();
-  if (size > 0 && report.code == 0) {
-    s->is = phase::live;
-    --building_;
-    s->order.reset();
-    if (on_.trace)
-      log_.line("sandbox.built", s->id + ' ' + report.text);
-    answer_all(s->creators, nullptr);
-    start_queued();
-  } else if (size > 0) {
-    kill(*s, error{static_cast<errc>(report.code), report.text});
+  auto size = ::recv(s.socket.get(), &report, sizeof report - 1, MSG_DONTWAIT);
+  if (size <= 0) {
+    kill(s, error{errc::unavailable, "build sandbox " + s.id + ": its process died"});
+  } else if (report.code != 0) {
+    kill(s, error{static_cast<errc>(report.code), report.text});
+  } else if (!s.prepared) {
+    s.prepared = true;
+    if (s.is == phase::blank) {
+      making_.erase(s.serial);
+      ready_.insert(s.serial);
+    }
   } else {
-    kill(*s, error{errc::unavailable, "build sandbox " + s->id + ": its process died"});
+    s.is = phase::live;
+    --building_;
+    refilling_ = refilling_ || blanks_wanted_ != 0;
+    s.order.reset();
+    s.socket.reset();
+    if (on_.trace)
+      log_.line("sandbox.built", s.id + ' ' + report.text);
+    answer_all(s.creators, nullptr);
+    start_queued();
   }
 }
 
@@ -264,11 +180,12 @@ bool sandboxes::on_exit(pid_t pid) {
   if (s->is == phase::live) {
     log_.line("sandbox.ended", s->id + ": its dsec-init is gone");
     kill(*s, std::nullopt);
-  } else if (s->is == phase::building) {
-    on_report(s->serial); // It may have told why.
   } else if (s->is == phase::killed) {
     sweep_when_empty(*s);
   }
+  // It may have told why, before it ended.
+  while (s->is == phase::blank || s->is == phase::building)
+    read_report(*s);
   return true;
 }
 
@@ -280,12 +197,20 @@ void sandboxes::on_events(std::uint64_t serial) {
 void sandboxes::kill(sandbox& s, std::optional<error> why) {
   if (s.is == phase::building)
     --building_;
+  if (s.is == phase::blank && why) {
+    log_.line("sandbox.no_blank", why->message);
+    refilling_ = false;
+  }
+  making_.erase(s.serial);
+  ready_.erase(s.serial);
   s.is = phase::killed;
   s.failure = std::move(why);
-  s.report.reset();
+  s.socket.reset();
   s.pidfd.reset();
-  on_.groups.kill(s.id);
-  s.events = on_.groups.events(s.id);
+  if (s.slot) {
+    on_.groups.kill(*s.slot);
+    s.events = on_.groups.events(*s.slot);
+  }
   if (s.events)
     loop_.add(s.events.get(), source::events, s.serial, EPOLLPRI);
   sweep_when_empty(s);
@@ -298,11 +223,11 @@ void sandboxes::sweep_when_empty(sandbox& s) {
     return;
   s.events.reset();
   s.is = phase::sweeping;
-  sweeper_.push(s.id);
+  sweeper_.push({s.id, s.slot});
 }
 
 void sandboxes::on_swept(const swept& done) {
-  auto found = by_id_.find(done.id);
+  auto found = by_id_.find(done.name);
   if (found != by_id_.end() && found->second.is == phase::sweeping)
     finish(found->second, done.why_not);
 }
@@ -340,9 +265,20 @@ std::vector<live_entry> sandboxes::list() const {
   for (auto& [id, s] : by_id_)
     if (s.is == phase::live)
       entries.push_back({id, s.pid, false});
-    else if (s.is != phase::queued && s.is != phase::building)
+    else if (s.is != phase::queued && s.is != phase::building && valid_sandbox_id(id))
       entries.push_back({id, 0, true});
   return entries;
+}
+
+std::size_t sandboxes::count() const {
+  return static_cast<std::size_t>(std::count_if(by_id_.begin(), by_id_.end(), [](auto& entry) {
+    return valid_sandbox_id(entry.first);
+  }));
+}
+
+bool sandboxes::empty() const {
+  return std::all_of(by_id_.begin(), by_id_.end(),
+                     [](auto& entry) { return entry.second.is == phase::stuck; });
 }
 
 } // namespace dsec::spawner

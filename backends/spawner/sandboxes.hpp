@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,15 +26,17 @@ namespace dsec::spawner {
 ///     queued -> building -> live -> killed -> swept (gone)
 ///                  `-----------------^
 ///
-/// A sandbox is killed because its build failed, its dsec-init is gone, or somebody asked; it is
-/// swept when its last process has gone, and its slot is free when all of it is removed.
+/// A few blank ones are built ahead, as far as no request is needed; a queued one takes over a
+/// blank one's process and slot. A sandbox is killed because its build failed, its dsec-init is
+/// gone, or somebody asked; it is swept when its last process has gone, and its slot is free when
+/// all of it is removed.
 class sandboxes {
 public:
   /// Tells an asker that it is done (no error) or why not.
   using answer_function = std::function<void(asker, const error*)>;
 
-  sandboxes(const machine& on, poller& loop, network_pool& networks, sweeper& sweeper, journal& to,
-            answer_function answer);
+  sandboxes(const machine& on, std::size_t blanks, poller& loop, network_pool& networks,
+            sweeper& sweeper, journal& to, answer_function answer);
 
   /// Finds what an earlier spawner left: adopts what lives, kills and sweeps the rest.
   void adopt();
@@ -42,7 +45,13 @@ public:
 
   void destroy(const std::string& id, asker from);
 
-  /// A build has reported, or its pipe has closed.
+  /// Builds blank ones up to their number, unless a create is under way: that goes first.
+  void refill();
+
+  /// Removes the blank ones and builds no more.
+  void retire();
+
+  /// A sandbox's process has told something, or ended.
   void on_report(std::uint64_t serial);
 
   /// An adopted dsec-init has ended.
@@ -58,26 +67,29 @@ public:
 
   std::vector<live_entry> list() const;
 
-  std::size_t count() const {
-    return by_id_.size();
-  }
+  /// Sandboxes that somebody asked for.
+  std::size_t count() const;
+
+  /// Whether nothing is left that can still go.
+  bool empty() const;
 
   std::uint32_t slots_used() const {
     return slots_.used();
   }
 
 private:
-  enum class phase { queued, building, live, killed, sweeping, stuck };
+  enum class phase { queued, blank, building, live, killed, sweeping, stuck };
 
   struct sandbox {
     std::uint64_t serial = 0;
-    std::string id;
+    std::string id; ///< Or the slot's name, while it is blank.
     phase is = phase::queued;
     std::optional<create_order> order;
     std::optional<std::uint32_t> slot;
     pid_t pid = -1;
     bool is_child = false; ///< Ours to reap, and not yet reaped.
-    descriptor report;
+    bool prepared = false; ///< It has told that it waits for its request.
+    descriptor socket;
     descriptor pidfd;
     descriptor events;
     std::optional<error> failure; ///< What the creators are told when all is removed.
@@ -91,8 +103,11 @@ private:
   sandbox& insert(const std::string& id);
   sandbox* find(std::uint64_t serial);
   void start_queued();
-  void start_build(sandbox& s);
-  void adopt_one(const std::string& id);
+  result<sandbox*> make_blank();
+  sandbox* pick_blank();
+  void give(sandbox& blank, sandbox& to);
+  void read_report(sandbox& s);
+  void adopt_one(const std::string& name, std::optional<std::uint32_t> slot);
   void kill(sandbox& s, std::optional<error> why);
   void sweep_when_empty(sandbox& s);
   void finish(sandbox& s, const std::string& why_not);
@@ -109,6 +124,10 @@ private:
   std::unordered_map<std::uint64_t, std::string> by_serial_;
   std::unordered_map<pid_t, std::uint64_t> by_pid_;
   std::deque<std::uint64_t> queue_;
+  std::set<std::uint64_t> making_; ///< Blank ones that are not prepared yet.
+  std::set<std::uint64_t> ready_;  ///< Blank ones that are.
+  std::size_t blanks_wanted_;
+  bool refilling_ = true; ///< Not after a blank one failed: the next create finds out why.
   std::size_t building_ = 0;
   std::size_t building_max_;
   slots slots_;

@@ -166,58 +166,65 @@ result<scratch> scratch::open(const names& where, std::optional<std::uint64_t> s
   return scratch{target, std::move(directory)};
 }
 
-result<descriptor>
-scratch::make(const std::string& id, uid_t owner, std::uint64_t limit_bytes) const {
+result<descriptor> scratch::make(std::uint32_t slot, uid_t owner) const {
+  auto subvolume = slot_name(slot);
   btrfs_ioctl_vol_args create{};
-  std::strncpy(create.name, id.c_str(), sizeof create.name - 1);
+  std::strncpy(create.name, subvolume.c_str(), sizeof create.name - 1);
   at_effect();
   if (::ioctl(directory_.get(), BTRFS_IOC_SUBVOL_CREATE, &create) < 0)
-    return errno_error(errno, "make scratch subvolume of " + id);
+    return errno_error(errno, "make scratch subvolume " + subvolume);
   at_effect();
-  descriptor directory{::openat(directory_.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  descriptor directory{
+    ::openat(directory_.get(), subvolume.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (!directory)
-    return errno_error(errno, "open scratch subvolume of " + id);
+    return errno_error(errno, "open scratch subvolume " + subvolume);
   for (auto* name : {"upper", "work"})
     if (::mkdirat(directory.get(), name, 0755) < 0
         || ::fchownat(directory.get(), name, owner, owner, 0) < 0)
-      return errno_error(errno, "make '" + std::string{name} + "' in the scratch of " + id);
-  btrfs_ioctl_ino_lookup_args lookup{};
-  lookup.objectid = BTRFS_FIRST_FREE_OBJECTID;
-  if (::ioctl(directory.get(), BTRFS_IOC_INO_LOOKUP, &lookup) < 0)
-    return errno_error(errno, "read the subvolume number of " + id);
-  btrfs_ioctl_qgroup_limit_args limit{};
-  limit.qgroupid = lookup.treeid;
-  limit.lim.flags = BTRFS_QGROUP_LIMIT_MAX_RFER;
-  limit.lim.max_rfer = limit_bytes;
-  at_effect();
-  if (::ioctl(directory.get(), BTRFS_IOC_QGROUP_LIMIT, &limit) < 0)
-    return errno_error(errno, "limit the disk of " + id + " to " + std::to_string(limit_bytes));
-  at_effect();
+      return errno_error(errno,
+                         "make '" + std::string{name} + "' in scratch subvolume " + subvolume);
   return directory;
 }
 
-result<void> scratch::remove(const std::string& id) const {
-  btrfs_ioctl_vol_args destroy{};
-  std::strncpy(destroy.name, id.c_str(), sizeof destroy.name - 1);
+result<void> scratch::limit(int subvolume, std::uint64_t bytes) {
+  btrfs_ioctl_ino_lookup_args lookup{};
+  lookup.objectid = BTRFS_FIRST_FREE_OBJECTID;
+  if (::ioctl(subvolume, BTRFS_IOC_INO_LOOKUP, &lookup) < 0)
+    return errno_error(errno, "read the number of a scratch subvolume");
+  btrfs_ioctl_qgroup_limit_args limit{};
+  limit.qgroupid = lookup.treeid;
+  limit.lim.flags = BTRFS_QGROUP_LIMIT_MAX_RFER;
+  limit.lim.max_rfer = bytes;
   at_effect();
-  if (::ioctl(directory_.get(), BTRFS_IOC_SNAP_DESTROY, &destroy) < 0 && errno != ENOENT)
-    return errno_error(errno, "remove scratch subvolume of " + id);
+  if (::ioctl(subvolume, BTRFS_IOC_QGROUP_LIMIT, &limit) < 0)
+    return errno_error(errno, "limit a scratch subvolume to " + std::to_string(bytes));
   at_effect();
   return {};
 }
 
-std::vector<std::string> scratch::sandbox_ids() const {
-  std::vector<std::string> ids;
+result<void> scratch::remove(std::uint32_t slot) const {
+  auto subvolume = slot_name(slot);
+  btrfs_ioctl_vol_args destroy{};
+  std::strncpy(destroy.name, subvolume.c_str(), sizeof destroy.name - 1);
+  at_effect();
+  if (::ioctl(directory_.get(), BTRFS_IOC_SNAP_DESTROY, &destroy) < 0 && errno != ENOENT)
+    return errno_error(errno, "remove scratch subvolume " + subvolume);
+  at_effect();
+  return {};
+}
+
+std::vector<std::uint32_t> scratch::slots() const {
+  std::vector<std::uint32_t> found;
   descriptor fd{::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   DIR* directory = fd ? ::fdopendir(fd.get()) : nullptr;
   if (!directory)
-    return ids;
+    return found;
   fd.release();
   while (auto* entry = ::readdir(directory))
-    if (valid_sandbox_id(entry->d_name))
-      ids.push_back(entry->d_name);
+    if (auto slot = slot_of(entry->d_name))
+      found.push_back(*slot);
   ::closedir(directory);
-  return ids;
+  return found;
 }
 
 result<void> scratch::unmount() {

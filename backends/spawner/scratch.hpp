@@ -21,12 +21,15 @@ public:
 
   /// A subvolume with empty directories upper/ and work/ that belong to `owner`; returns its
   /// directory. exhausted when the filesystem is full.
-  result<descriptor> make(const std::string& id, uid_t owner, std::uint64_t limit_bytes) const;
+  result<descriptor> make(std::uint32_t slot, uid_t owner) const;
+
+  /// Limits what a subvolume, given by its directory, may hold.
+  static result<void> limit(int subvolume, std::uint64_t bytes);
 
   /// Removes a subvolume; nothing uses it any more. Fine if there is none.
-  result<void> remove(const std::string& id) const;
+  result<void> remove(std::uint32_t slot) const;
 
-  std::vector<std::string> sandbox_ids() const;
+  std::vector<std::uint32_t> slots() const;
 
   int directory() const {
     return directory_.get();

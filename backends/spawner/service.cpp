@@ -49,6 +49,7 @@ service::service(machine& on, const options& chosen, journal& to)
     networks_{chosen.warm},
     sweeper_{on},
     table_{on,
+           chosen.blanks,
            loop_,
            networks_,
            sweeper_,
@@ -74,6 +75,7 @@ result<void> service::start() {
     return ok;
   loop_.add(sweeper_.socket(), source::sweeper);
   table_.adopt();
+  table_.refill();
   return clients_.listen(on_.where.run("spawner.sock"), chosen_.group);
 }
 
@@ -89,17 +91,33 @@ int service::idle_ms() {
 }
 
 result<void> service::run() {
-  while (!ended_) {
-    int timeout = idle_ms();
+  while (true) {
+    int timeout = ending_ ? -1 : idle_ms();
     if (timeout == 0) {
-      networks_.stop();
-      sweeper_.stop();
-      log_.line("spawner.idle", "ends after " + std::to_string(chosen_.idle_exit_s) + " s");
-      return on_.close();
+      log_.line("spawner.idle", "for " + std::to_string(chosen_.idle_exit_s) + " s");
+      begin_end();
     }
+    if (ending_ && table_.empty())
+      return end();
     loop_.wait(timeout, [this](const event& e) { handle(e); });
+    table_.refill();
   }
-  return {};
+}
+
+void service::begin_end() {
+  ending_ = true;
+  table_.retire();
+}
+
+result<void> service::end() {
+  networks_.stop();
+  sweeper_.stop();
+  auto closed = on_.close();
+  log_.line("spawner.ended", closed ? "" : closed.error().message);
+  if (ended_for_)
+    answer(*ended_for_, closed ? write_done(ended_for_->sequence)
+                               : write_error(ended_for_->sequence, closed.error()));
+  return closed;
 }
 
 void service::handle(const event& e) {
@@ -191,7 +209,11 @@ void service::carry_out(const request& asked, asker from) {
   }
   auto& what = *asked.what;
   if (auto* create = std::get_if<create_order>(&what)) {
-    table_.create(*create, from);
+    if (ending_)
+      answer(from, write_error(from.sequence, {errc::unavailable, "create " + create->id
+                                                                    + ": the spawner is ending"}));
+    else
+      table_.create(*create, from);
   } else if (auto* destroy = std::get_if<destroy_order>(&what)) {
     table_.destroy(destroy->id, from);
   } else if (std::holds_alternative<list_order>(what)) {
@@ -228,12 +250,8 @@ void service::shut_down(asker from) {
                                                                     + " sandboxes are there"}));
     return;
   }
-  networks_.stop();
-  sweeper_.stop();
-  auto closed = on_.close();
-  ended_ = true;
-  log_.line("spawner.ended", closed ? "by request" : closed.error().message);
-  answer(from, closed ? write_done(from.sequence) : write_error(from.sequence, closed.error()));
+  ended_for_ = from;
+  begin_end();
 }
 
 } // namespace dsec::spawner

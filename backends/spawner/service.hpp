@@ -9,6 +9,7 @@
 #include "backends/spawner/sweeper.hpp"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ private:
   void serve(std::uint64_t connection);
   void carry_out(const request& asked, asker from);
   void shut_down(asker from);
+  void begin_end();
+  result<void> end();
   void answer(asker to, std::string datagram);
   void restart_workers();
   void answer_warm();
@@ -47,7 +50,8 @@ private:
   descriptor signals_;
   std::vector<asker> warming_;
   std::chrono::steady_clock::time_point busy_at_;
-  bool ended_ = false;
+  bool ending_ = false;
+  std::optional<asker> ended_for_; ///< Who asked for the shutdown.
 };
 
 /// The build id of this program.

@@ -8,22 +8,42 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
+#include <vector>
 
 namespace dsec::spawner {
 
 namespace {
 
-result<void> remove_everything(const machine& on, const std::string& id) {
-  if (auto ok = on.groups.remove(id); !ok)
-    return ok;
-  if (auto ok = on.disk.remove(id); !ok)
-    return ok;
+/// "<name> <slot>", the slot "-" if there is none.
+std::string pack(const remains& of) {
+  return of.name + ' ' + (of.slot ? std::to_string(*of.slot) : "-");
+}
+
+remains unpack(const std::string& text) {
+  auto space = text.find(' ');
+  auto slot = text.substr(space + 1);
+  remains of{text.substr(0, space), std::nullopt};
+  if (slot != "-")
+    of.slot = static_cast<std::uint32_t>(std::stoul(slot));
+  return of;
+}
+
+result<void> remove_everything(const machine& on, const remains& of) {
+  if (of.slot) {
+    if (auto ok = on.groups.remove(*of.slot); !ok)
+      return ok;
+    if (auto ok = on.disk.remove(*of.slot); !ok)
+      return ok;
+  }
   // The lock goes last: as long as it is there, a spawner that starts knows what is left and whose
-  // slot.
-  for (auto* ending : {".sock", ".lock"}) {
+  // slot. One that died early still bears the slot's name.
+  std::vector<std::string> files{of.name + ".sock", of.name + ".lock"};
+  if (of.slot)
+    files.push_back(slot_name(*of.slot) + ".lock");
+  for (auto& file : files) {
     kill_point(crash_role::spawner);
-    if (::unlinkat(on.run_dir.get(), (id + ending).c_str(), 0) < 0 && errno != ENOENT)
-      return errno_error(errno, "remove " + on.where.run(id + ending));
+    if (::unlinkat(on.run_dir.get(), file.c_str(), 0) < 0 && errno != ENOENT)
+      return errno_error(errno, "remove " + on.where.run(file));
     kill_point(crash_role::spawner);
   }
   return {};
@@ -32,15 +52,16 @@ result<void> remove_everything(const machine& on, const std::string& id) {
 void sweep(const machine& on, int socket) {
   // A group may count a dead process for a moment longer than its last event says.
   constexpr int attempts = 200;
-  std::string id;
-  while (receive_datagram(socket, id, nullptr, 0)) {
-    auto done = remove_everything(on, id);
+  std::string text;
+  while (receive_datagram(socket, text, nullptr, 0)) {
+    auto of = unpack(text);
+    auto done = remove_everything(on, of);
     for (int i = 1; !done && i < attempts; ++i) {
       timespec pause{0, i < 20 ? 500'000 : 10'000'000};
       ::nanosleep(&pause, nullptr);
-      done = remove_everything(on, id);
+      done = remove_everything(on, of);
     }
-    auto answer = id + '\n' + (done ? "" : done.error().message);
+    auto answer = text + '\n' + (done ? "" : done.error().message);
     if (send_datagram(socket, answer, -1, 0) != 0)
       return;
   }
@@ -61,8 +82,8 @@ result<void> sweeper::start() {
   return {};
 }
 
-void sweeper::push(const std::string& id) {
-  waiting_.push_back(id);
+void sweeper::push(const remains& of) {
+  waiting_.push_back(pack(of));
   feed();
 }
 
@@ -85,8 +106,9 @@ std::optional<swept> sweeper::receive(bool& alive) {
     return std::nullopt;
   }
   auto end = answer.find('\n');
-  swept done{answer.substr(0, end), answer.substr(end + 1)};
-  given_.erase(done.id);
+  auto text = answer.substr(0, end);
+  given_.erase(text);
+  swept done{unpack(text).name, answer.substr(end + 1)};
   feed();
   return done;
 }

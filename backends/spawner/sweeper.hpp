@@ -3,6 +3,7 @@
 #include "backends/spawner/machine.hpp"
 #include "backends/spawner/worker.hpp"
 
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <set>
@@ -10,8 +11,15 @@
 
 namespace dsec::spawner {
 
+/// What a dead sandbox has: files in the run directory by its name, and, if it got that far, a
+/// slot.
+struct remains {
+  std::string name;
+  std::optional<std::uint32_t> slot;
+};
+
 struct swept {
-  std::string id;
+  std::string name;
   std::string why_not; ///< Empty: nothing of the sandbox is left but its tombstone.
 };
 
@@ -25,7 +33,7 @@ public:
   result<void> start();
 
   /// Every process of the sandbox is gone.
-  void push(const std::string& id);
+  void push(const remains& of);
 
   /// What has been finished, one at a time. Sets `alive` to false when the worker is gone.
   std::optional<swept> receive(bool& alive);

@@ -135,7 +135,11 @@ result<request> read_request(std::string_view datagram) {
     bounds.traversalLimitInWords = 4 * words.size() + 64;
     capnp::FlatArrayMessageReader reader{words, bounds};
     auto root = reader.getRoot<wire::Request>();
-    return request{root.getSequence(), read_order(root)};
+    request read{root.getSequence(), read_order(root)};
+    if (read.what)
+      if (auto* create = std::get_if<create_order>(&*read.what))
+        create->datagram = datagram;
+    return read;
   } catch (const kj::Exception& e) {
     return error{errc::corrupt, std::string{"read request: "} + e.getDescription().cStr()};
   }

@@ -22,6 +22,7 @@ struct create_order {
   std::string hostname;
   std::uint64_t pause_after_ms = 0;
   std::uint64_t stop_after_ms = 0;
+  std::string datagram; ///< The request itself: the sandbox's own process reads it again.
 };
 
 struct destroy_order {

@@ -71,8 +71,9 @@ int send_datagram(int socket, std::string_view bytes, int descriptor_beside, int
   return sent < 0 ? errno : 0;
 }
 
-bool receive_datagram(int socket, std::string& bytes, descriptor* beside, int flags) {
-  bytes.resize(4096);
+bool receive_datagram(int socket, std::string& bytes, descriptor* beside, int flags,
+                      std::size_t bytes_max) {
+  bytes.resize(bytes_max);
   iovec part{bytes.data(), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};

@@ -31,7 +31,9 @@ void close_all_but(std::vector<int> keep);
 /// Sends one datagram, with a descriptor beside it unless that is -1. Returns 0 or the errno value.
 int send_datagram(int socket, std::string_view bytes, int descriptor_beside, int flags);
 
-/// Receives one datagram. False at the end or on an error (errno EAGAIN: none there yet).
-bool receive_datagram(int socket, std::string& bytes, descriptor* beside, int flags);
+/// Receives one datagram of at most `bytes_max`. False at the end or on an error (errno EAGAIN:
+/// none there yet).
+bool receive_datagram(int socket, std::string& bytes, descriptor* beside, int flags,
+                      std::size_t bytes_max = 4096);
 
 } // namespace dsec::spawner

@@ -224,7 +224,8 @@ int spawner_fixture::start(const std::vector<std::string>& more, const std::stri
                1);
     std::vector<std::string> words{DSEC_SPAWNER, "--data-dir",   data_dir, "--run-dir",
                                    run_dir,      "--swap-bytes", "0",      "--scratch-bytes",
-                                   "536870912",  "--warm",       "4"};
+                                   "536870912",  "--warm",       "4",      "--blanks",
+                                   "0"};
     words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> arguments;
     for (auto& word : words)

@@ -134,9 +134,9 @@ BOOST_AUTO_TEST_CASE(limits_are_in_the_groups) {
   BOOST_TEST(client->create(f)->code == 0);
   auto root = client->hello()->cgroup_root;
   auto pure = !fs::exists("/sys/fs/cgroup/memory/" + root);
-  auto v2 = "/sys/fs/cgroup/" + root + "/s-1/payload/";
+  auto v2 = "/sys/fs/cgroup/" + root + "/_0/payload/";
   auto v1 = [&](const char* controller) {
-    return std::string{"/sys/fs/cgroup/"} + controller + '/' + root + "/s-1/";
+    return std::string{"/sys/fs/cgroup/"} + controller + '/' + root + "/_0/";
   };
   auto memory = std::to_string(f.memory_bytes) + '\n';
   BOOST_TEST(text_of(pure ? v2 + "memory.max" : v1("memory") + "memory.limit_in_bytes") == memory);
@@ -326,6 +326,25 @@ BOOST_FIXTURE_TEST_SUITE(spawner_start, spawner_fixture)
 BOOST_AUTO_TEST_CASE(an_idle_spawner_ends_by_itself_and_leaves_nothing) {
   BOOST_REQUIRE_MESSAGE(start({"--idle-exit", "1"}) == 0, said);
   BOOST_TEST(eventually([&] { return !fs::exists(run_dir + "/spawner.lock"); }));
+}
+
+BOOST_AUTO_TEST_CASE(blank_sandboxes_are_used_replaced_and_removed_at_the_end) {
+  BOOST_REQUIRE_MESSAGE(start({"--blanks", "3"}) == 0, said);
+  BOOST_TEST(eventually([&] { return look().subvolumes.size() == 3u; }));
+  spawner_client client{run_dir};
+  BOOST_TEST(client.list()->pids.empty());
+  for (int i = 0; i < 8; ++i) {
+    auto made = client.create(fields("s-" + std::to_string(i)));
+    BOOST_TEST_REQUIRE(made.has_value());
+    BOOST_CHECK_MESSAGE(made->code == 0, made->message);
+  }
+  BOOST_TEST(client.list()->pids.size() == 8u);
+  BOOST_TEST(eventually([&] { return look().subvolumes.size() == 11u; }));
+  for (int i = 0; i < 8; ++i)
+    BOOST_TEST(client.destroy("s-" + std::to_string(i))->code == 0);
+  BOOST_TEST(eventually([&] { return look().subvolumes.size() == 3u; }));
+  BOOST_TEST(client.shutdown()->code == 0);
+  BOOST_CHECK_MESSAGE(look().none(), look().text());
 }
 
 BOOST_AUTO_TEST_CASE(a_group_that_does_not_exist_is_an_error_of_the_caller) {

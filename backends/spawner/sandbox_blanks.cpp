@@ -1,0 +1,111 @@
+#include "backends/kill_point.hpp"
+#include "backends/spawner/builder.hpp"
+#include "backends/spawner/sandboxes.hpp"
+
+#include <linux/sched.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <csignal>
+
+namespace dsec::spawner {
+
+namespace {
+
+/// Forks into a cgroup. Raw, as glibc has no call for it; the spawner has one thread.
+pid_t fork_into(int group) {
+  clone_args arguments{};
+  arguments.flags = CLONE_INTO_CGROUP;
+  arguments.exit_signal = SIGCHLD;
+  arguments.cgroup = static_cast<std::uint64_t>(group);
+  return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+}
+
+} // namespace
+
+void sandboxes::refill() {
+  // Two at a time keep both halves of a small machine busy and leave room for a create that comes.
+  constexpr std::size_t making_max = 2;
+  while (refilling_ && building_ == 0 && queue_.empty() && making_.size() < making_max
+         && making_.size() + ready_.size() < blanks_wanted_)
+    if (auto made = make_blank(); !made) {
+      log_.line("sandbox.no_blank", made.error().message);
+      refilling_ = false;
+    }
+}
+
+void sandboxes::retire() {
+  refilling_ = false;
+  auto blanks = ready_;
+  blanks.insert(making_.begin(), making_.end());
+  for (auto serial : blanks)
+    kill(*find(serial), std::nullopt);
+}
+
+sandboxes::sandbox* sandboxes::pick_blank() {
+  for (auto* blanks : {&ready_, &making_})
+    if (!blanks->empty())
+      return find(*blanks->begin());
+  return nullptr;
+}
+
+result<sandboxes::sandbox*> sandboxes::make_blank() {
+  auto slot = slots_.take();
+  if (!slot)
+    return error{errc::exhausted,
+                 "make a sandbox: all " + std::to_string(slots_max) + " id ranges are taken"};
+  auto& s = insert(slot_name(*slot));
+  s.is = phase::blank;
+  s.slot = slot;
+  making_.insert(s.serial);
+  int pair[2];
+  auto group = on_.groups.make_outer(*slot);
+  if (group && ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+    group = errno_error(errno, "make the socket of a sandbox");
+  if (!group) {
+    kill(s, std::nullopt);
+    return group.error();
+  }
+  s.socket.reset(pair[0]);
+  descriptor theirs{pair[1]};
+  auto network = networks_.take();
+  kill_point(crash_role::spawner);
+  auto pid = fork_into(group->get());
+  if (pid == 0)
+    build_sandbox(on_, *slot, network.release(), theirs.release());
+  kill_point(crash_role::spawner);
+  if (pid < 0) {
+    auto why = errno_error(errno, "fork the process of a sandbox");
+    kill(s, std::nullopt);
+    return why;
+  }
+  s.pid = pid;
+  s.is_child = true;
+  by_pid_[pid] = s.serial;
+  loop_.add(s.socket.get(), source::report, s.serial);
+  return &s;
+}
+
+void sandboxes::give(sandbox& blank, sandbox& to) {
+  making_.erase(blank.serial);
+  ready_.erase(blank.serial);
+  to.is = phase::building;
+  ++building_;
+  to.slot = blank.slot;
+  to.prepared = blank.prepared;
+  to.pid = blank.pid;
+  to.is_child = blank.is_child;
+  to.socket = std::move(blank.socket);
+  by_pid_[to.pid] = to.serial;
+  loop_.change(to.socket.get(), source::report, to.serial, EPOLLIN);
+  by_serial_.erase(blank.serial);
+  by_id_.erase(std::string{blank.id});
+  kill_point(crash_role::spawner);
+  int number = send_datagram(to.socket.get(), to.order->datagram, -1, MSG_DONTWAIT);
+  kill_point(crash_role::spawner);
+  if (number != 0)
+    kill(to, errno_error(number, "hand its request to the process of " + to.id));
+}
+
+} // namespace dsec::spawner
