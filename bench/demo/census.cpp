@@ -155,13 +155,19 @@ census take_census(const installation& where) {
 
 census settled_census(const installation& where, std::chrono::milliseconds patience,
                       const std::function<bool(const census&)>& good) {
+  constexpr auto pause = std::chrono::milliseconds{100};
+  constexpr int calm_wanted = 15;
   auto until = std::chrono::steady_clock::now() + patience;
-  for (;;) {
-    auto x = take_census(where);
-    if (good(x) || std::chrono::steady_clock::now() >= until)
-      return x;
-    std::this_thread::sleep_for(std::chrono::milliseconds{100});
+  auto last = take_census(where);
+  for (int calm = 0; std::chrono::steady_clock::now() < until;) {
+    std::this_thread::sleep_for(pause);
+    auto now = take_census(where);
+    calm = good(now) && now == last ? calm + 1 : 0;
+    last = std::move(now);
+    if (calm >= calm_wanted)
+      break;
   }
+  return last;
 }
 
 std::set<std::string> leaked(const census& before, const census& after) {

@@ -22,6 +22,8 @@ struct census {
   std::map<std::string, std::uint64_t> standing;
 
   std::uint64_t leaks() const;
+
+  friend bool operator==(const census&, const census&) = default;
 };
 
 struct installation {

@@ -42,97 +42,39 @@ caf::behavior asker(caf::event_based_actor* self, int) {
 
 process::process(sim_time& time, sim_world& machine, store& durable, std::uint64_t seed,
                  plane_options options)
-  : time_{time},
-    random_{seed},
-    kernel_{machine, {[this](const sandbox_id& id, const sandbox_end& end) {
+  : kernel_{machine, {[this](const sandbox_id& id, const sandbox_end& end) {
               deliver_ended(plane_, id, end);
-            }}} {
+            }}},
+    run_{time, seed} {
   spdlog::set_level(spdlog::level::off);
-  configure(config_, 1);
-  config_.set("scheduler.policy", caf::atom("testing"));
-  system_ = std::make_unique<caf::actor_system>(config_);
-  scheduler_ = &dynamic_cast<caf::scheduler::test_coordinator&>(system_->scheduler());
-  born_ = time_.now();
-  clock_born_ = scheduler_->clock().now();
-  asker_ = system_->spawn(asker, 0);
-  using std::chrono::duration_cast;
-  using std::chrono::milliseconds;
-  options.wall_offset_ms = duration_cast<milliseconds>(born_).count()
-                           - duration_cast<milliseconds>(clock_born_.time_since_epoch()).count();
+  auto& system = run_.system();
+  asker_ = system.spawn(asker, 0);
+  options.wall_offset_ms = run_.wall_offset_ms();
   options.node_number = 0xd5ec;
   auto loaded = load_seed(durable, options);
-  BOOST_REQUIRE(loaded);
+  require(loaded);
   BOOST_REQUIRE(durable.commit({opening_write(*loaded)}));
   plane_.node = loaded->node.meta.node;
-  plane_.journal = system_->spawn(journal, &durable);
-  auto wall_offset_ms = options.wall_offset_ms;
-  auto served = system_->spawn(node, std::move(loaded->node),
-                               node_services{plane_.journal, effects{kernel_}}, options);
-  plane_.node_handle = served;
-  plane_.cluster = system_->spawn(cluster, std::move(loaded->jobs), plane_.journal, wall_offset_ms);
+  plane_.journal = system.spawn(journal, &durable);
+  plane_.node_handle = system.spawn(node, std::move(loaded->node),
+                                    node_services{plane_.journal, effects{kernel_}}, options);
+  plane_.cluster =
+    system.spawn(cluster, std::move(loaded->jobs), plane_.journal, options.wall_offset_ms);
   caf::anon_send(plane_.cluster, join_node{plane_.node, plane_.node_handle});
 }
 
 process::~process() {
   kernel_.disconnect();
-  scheduler_->clock().cancel_all();
+  run_.forget_timers();
+  // Urgent messages, the journal's first: what it has not written by now is lost.
   caf::anon_send_exit(plane_.journal, caf::exit_reason::kill);
   caf::anon_send_exit(asker_, caf::exit_reason::kill);
   caf::anon_send_exit(plane_.cluster, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(plane_.node_handle, caf::exit_reason::user_shutdown);
-  scheduler_->prioritize(plane_.journal);
-  settle();
-  scheduler_->clock().cancel_all();
-  plane_ = {};
-  asker_ = nullptr;
 }
 
 void process::call(asker_call x) {
   caf::anon_send(asker_, asker_message{std::make_shared<const asker_call>(std::move(x))});
-}
-
-void process::run_one() {
-  auto& jobs = scheduler_->jobs;
-  std::swap(jobs.front(), jobs[random_.below(jobs.size())]);
-  scheduler_->try_run_once();
-}
-
-void process::settle() {
-  while (scheduler_->has_job())
-    run_one();
-}
-
-void process::step(std::size_t messages) {
-  for (std::size_t i = 0; i < messages && scheduler_->has_job(); ++i)
-    run_one();
-}
-
-void process::follow_clock() {
-  auto lag = (time_.now() - born_) - (scheduler_->clock().now() - clock_born_);
-  if (lag.count() > 0)
-    scheduler_->advance_time(lag);
-}
-
-std::optional<sim_time::duration> process::next_due() const {
-  auto due = time_.next_due();
-  const auto& timers = scheduler_->clock().schedule();
-  if (timers.empty())
-    return due;
-  auto timer = born_ + (timers.begin()->first - clock_born_);
-  return due ? std::min(*due, timer) : timer;
-}
-
-void process::advance(std::chrono::nanoseconds by) {
-  auto end = time_.now() + by;
-  settle();
-  for (auto due = next_due(); due && *due <= end; due = next_due()) {
-    time_.advance_to(*due);
-    follow_clock();
-    settle();
-  }
-  time_.advance_to(end);
-  follow_clock();
-  settle();
 }
 
 machine_fixture::machine_fixture(std::uint64_t seed_of_all, sim_costs costs)

@@ -2,15 +2,13 @@
 
 #include "actors/errors.hpp"
 #include "actors/plane.hpp"
+#include "actors/simulation.hpp"
 #include "backends/sim/sim_backend.hpp"
 #include "backends/sim/sim_time.hpp"
 #include "state/store.hpp"
 
 #include <boost/test/unit_test.hpp>
-#include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
-#include <caf/scheduler/test_coordinator.hpp>
 #include <caf/send.hpp>
 
 #include <chrono>
@@ -43,13 +41,19 @@ public:
   ~process();
 
   /// Delivers messages until none is left; the clock stands.
-  void settle();
+  void settle() {
+    run_.settle();
+  }
 
   /// Delivers at most `messages`.
-  void step(std::size_t messages);
+  void step(std::size_t messages) {
+    run_.step(messages);
+  }
 
   /// Delivers everything that is due up to `by` from now.
-  void advance(std::chrono::nanoseconds by);
+  void advance(std::chrono::nanoseconds by) {
+    run_.advance(by);
+  }
 
   /// Sends a request; the answer comes while messages are delivered.
   template <class T, class Handle, class Message>
@@ -87,28 +91,11 @@ public:
     return plane_;
   }
 
-  sim_backend& kernel() {
-    return kernel_;
-  }
-
-  caf::actor_system& system() {
-    return *system_;
-  }
-
 private:
   void call(asker_call x);
-  void run_one();
-  void follow_clock();
-  std::optional<sim_time::duration> next_due() const;
 
-  sim_time& time_;
-  sim_random random_;
   sim_backend kernel_;
-  caf::actor_system_config config_;
-  std::unique_ptr<caf::actor_system> system_;
-  caf::scheduler::test_coordinator* scheduler_ = nullptr;
-  sim_time::duration born_{0};
-  caf::actor_clock::time_point clock_born_;
+  simulation run_;
   caf::actor asker_;
   plane plane_;
 };
