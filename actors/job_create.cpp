@@ -14,111 +14,98 @@ namespace {
 /// Indices are reserved in blocks, so that most creations write no job record.
 constexpr std::uint64_t index_block = 1024;
 
-/// A creation under way: which items still want a node, and what the others got.
+/// How many nodes one item is tried on.
+constexpr std::size_t tries_max = 8;
+
+/// A creation under way: what each item got, and where it is tried next.
 struct creating {
   std::vector<create_item> items;
   std::vector<std::uint64_t> indices;
   std::vector<result<sandbox_id>> replies;
-  std::vector<join_node> ranked;
+  std::vector<join_node> nodes;   ///< Ranked first, then the others.
+  std::vector<std::size_t> first; ///< Of each item, where in `nodes` it began.
+  std::size_t tries = 0;
   std::size_t open = 0;
-  std::vector<std::size_t> refused; ///< Worth another node.
-  bool second_round = false;
+  std::vector<std::size_t> refused; ///< Items worth another node.
   caf::typed_response_promise<create_reply_ptr> promise;
 };
 
 using creating_ptr = std::shared_ptr<creating>;
 
-void send_round(self_pointer self, const creating_ptr& all,
-                const std::map<std::size_t, std::vector<std::size_t>>& by_node);
+void send_round(self_pointer self, const creating_ptr& all, const std::vector<std::size_t>& items);
 
-void finish(const creating_ptr& all) {
+void end_round(self_pointer self, const creating_ptr& all) {
+  if (--all->open > 0)
+    return;
+  ++all->tries;
+  if (!all->refused.empty() && all->tries < std::min(all->nodes.size(), tries_max))
+    return send_round(self, all, std::exchange(all->refused, {}));
   auto reply = std::make_shared<create_reply>();
   reply->sandboxes = std::move(all->replies);
   all->promise.deliver(create_reply_ptr{std::move(reply)});
 }
 
-/// What its first node refused is tried on the next ranked one, once.
-void second_round(self_pointer self, const creating_ptr& all,
-                  const std::map<std::size_t, std::size_t>& tried) {
-  std::map<std::size_t, std::vector<std::size_t>> by_node;
-  for (auto item : std::exchange(all->refused, {}))
-    by_node[(tried.at(item) + 1) % all->ranked.size()].push_back(item);
-  all->second_round = true;
-  send_round(self, all, by_node);
+void refuse(creating& all, std::size_t item, error why) {
+  if (why.code == errc::exhausted || why.code == errc::unavailable)
+    all.refused.push_back(item);
+  all.replies[item] = std::move(why);
 }
 
-void send_round(self_pointer self, const creating_ptr& all,
-                const std::map<std::size_t, std::vector<std::size_t>>& by_node) {
+/// Sends each of `items` to the node whose turn it is. What a node refuses is tried on the next.
+void send_round(self_pointer self, const creating_ptr& all, const std::vector<std::size_t>& items) {
   auto& data = self->state;
+  std::map<std::size_t, std::vector<std::size_t>> by_node;
+  for (auto item : items)
+    by_node[(all->first[item] + all->tries) % all->nodes.size()].push_back(item);
   all->open = by_node.size();
-  auto tried = std::make_shared<std::map<std::size_t, std::size_t>>();
-  for (const auto& [node, items] : by_node)
-    for (auto item : items)
-      (*tried)[item] = node;
-  auto answered = [self, all, tried] {
-    if (--all->open > 0)
-      return;
-    if (!all->refused.empty() && !all->second_round && all->ranked.size() > 1)
-      second_round(self, all, *tried);
-    else
-      finish(all);
-  };
-  auto refuse = [all](std::size_t item, error why) {
-    bool elsewhere = why.code == errc::exhausted || why.code == errc::unavailable;
-    all->replies[item] = std::move(why);
-    if (elsewhere)
-      all->refused.push_back(item);
-  };
-  for (const auto& [at, items] : by_node) {
-    const auto& node = all->ranked[at];
+  for (auto& [at, sent] : by_node) {
+    const auto& node = all->nodes[at];
     create_request request{data.record.id, data.record.lease, {}, {}};
-    for (auto item : items) {
+    for (auto item : sent) {
       request.items.push_back(all->items[item]);
       request.indices.push_back(all->indices[item]);
-      if (const auto& key = all->items[item].idempotency_key; !key.empty())
-        data.placed[key] = node.id;
     }
     self->request(node.node, caf::infinite, std::move(request))
       .then(
-        [all, items = items, answered, refuse](const create_reply_ptr& reply) {
-          for (std::size_t i = 0; i < items.size(); ++i) {
-            if (reply->sandboxes[i])
-              all->replies[items[i]] = *reply->sandboxes[i];
-            else
-              refuse(items[i], reply->sandboxes[i].error());
+        [self, all, sent = sent, id = node.id](const create_reply_ptr& reply) {
+          for (std::size_t i = 0; i < sent.size(); ++i) {
+            if (!reply->sandboxes[i]) {
+              refuse(*all, sent[i], reply->sandboxes[i].error());
+              continue;
+            }
+            all->replies[sent[i]] = *reply->sandboxes[i];
+            if (const auto& key = all->items[sent[i]].idempotency_key; !key.empty())
+              self->state.placed[key] = id;
           }
-          answered();
+          end_round(self, all);
         },
-        [items = items, answered, refuse](caf::error& cause) {
-          for (auto item : items)
-            refuse(item, from_caf(cause, "the node"));
-          answered();
+        [self, all, sent = sent](caf::error& cause) {
+          for (auto item : sent)
+            refuse(*all, item, from_caf(cause, "the node"));
+          end_round(self, all);
         });
   }
 }
 
 /// Keys that were seen go where they went; the rest is spread evenly over the ranked nodes.
-void first_round(self_pointer self, const creating_ptr& all) {
+void first_round(self_pointer self, const creating_ptr& all, std::vector<join_node> ranked) {
   auto& data = self->state;
-  std::map<std::size_t, std::vector<std::size_t>> by_node;
-  std::vector<std::size_t> fresh;
+  all->nodes = ranked;
+  for (const auto& x : data.nodes)
+    if (std::ranges::find(ranked, x.id, &join_node::id) == ranked.end())
+      all->nodes.push_back(x);
+  std::vector<std::size_t> everything;
+  auto share = (all->items.size() + ranked.size() - 1) / ranked.size();
   for (std::size_t i = 0; i < all->items.size(); ++i) {
+    everything.push_back(i);
     auto known = data.placed.find(all->items[i].idempotency_key);
-    if (known == data.placed.end()) {
-      fresh.push_back(i);
-      continue;
-    }
-    auto at = std::ranges::find(all->ranked, known->second, &join_node::id);
-    if (at == all->ranked.end()) {
-      auto home = std::ranges::find(data.nodes, known->second, &join_node::id);
-      at = home == data.nodes.end() ? all->ranked.begin() : all->ranked.insert(at, *home);
-    }
-    by_node[static_cast<std::size_t>(at - all->ranked.begin())].push_back(i);
+    auto home = known == data.placed.end()
+                  ? all->nodes.end()
+                  : std::ranges::find(all->nodes, known->second, &join_node::id);
+    all->first.push_back(
+      home == all->nodes.end() ? i / share : static_cast<std::size_t>(home - all->nodes.begin()));
   }
-  auto share = (fresh.size() + all->ranked.size() - 1) / all->ranked.size();
-  for (std::size_t i = 0; i < fresh.size(); ++i)
-    by_node[i / share].push_back(fresh[i]);
-  send_round(self, all, by_node);
+  send_round(self, all, everything);
 }
 
 void place(self_pointer self, const creating_ptr& all) {
@@ -128,18 +115,14 @@ void place(self_pointer self, const creating_ptr& all) {
   self
     ->request(self->state.services.placement, caf::infinite,
               place_request{all->items.size(), memory})
-    .then(
-      [self, all](const placement_reply& x) {
-        all->ranked = x.ranked;
-        first_round(self, all);
-      },
-      [self, all](caf::error& cause) {
-        // A node has the last word, and knows keys that it has seen.
-        all->ranked = self->state.nodes;
-        if (all->ranked.empty())
-          return static_cast<void>(all->promise.deliver(std::move(cause)));
-        first_round(self, all);
-      });
+    .then([self, all](const placement_reply& x) { first_round(self, all, x.ranked); },
+          [self, all](caf::error& cause) {
+            // A node has the last word, and knows keys that it has seen.
+            auto nodes = self->state.nodes;
+            if (nodes.empty())
+              return static_cast<void>(all->promise.deliver(std::move(cause)));
+            first_round(self, all, std::move(nodes));
+          });
 }
 
 std::optional<error> refusal(const job_record& x) {

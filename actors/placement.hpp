@@ -29,7 +29,7 @@ struct placement_data {
 
   std::map<node_id, placement_node> nodes;
   placement_overlay overlay; ///< What was placed since a node last said its load.
-  placement_options options;
+  placement_options options{.choices = 16, .age_max = std::chrono::seconds{10}};
   std::mt19937_64 chance{0xd5ec};
   /// Asked before any node has said anything.
   std::vector<std::pair<place_request, caf::typed_response_promise<placement_reply>>> waiting;

@@ -29,7 +29,8 @@ struct replay_node {
   std::unique_ptr<sim_backend> kernel;
   journal_actor journal;
   node_actor node;
-  node_link_actor link;
+  /// One for each life: an older one still answers that its node has died.
+  std::vector<node_link_actor> links;
 };
 
 class replay_run {
@@ -64,8 +65,14 @@ public:
       caf::anon_send_exit(x, caf::exit_reason::kill);
     caf::anon_send_exit(gateway_journal_, caf::exit_reason::kill);
     caf::anon_send_exit(cluster_, caf::exit_reason::user_shutdown);
-    for (std::size_t i = 0; i < nodes_.size(); ++i)
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
       end_node(i);
+      for (const auto& link : nodes_[i]->links)
+        caf::anon_send_exit(link, caf::exit_reason::kill);
+      nodes_[i]->links.clear();
+      nodes_[i]->node = nullptr;
+      nodes_[i]->journal = nullptr;
+    }
     trainers_.clear();
     gateway_journal_ = nullptr;
     cluster_ = nullptr;
@@ -126,8 +133,8 @@ private:
     x.journal = system.spawn(journal, x.durable.get());
     x.node = system.spawn(node, std::move(seed->node), node_services{x.journal, effects{*x.kernel}},
                           options);
-    x.link = system.spawn(node_link, x.node, link_latency{}, seed_ * 31 + lives_++);
-    caf::anon_send(cluster_, join_node{id, x.link});
+    x.links.push_back(system.spawn(node_link, x.node, link_latency{}, seed_ * 31 + lives_++));
+    caf::anon_send(cluster_, join_node{id, x.links.back()});
   }
 
   void end_node(std::size_t i) {

@@ -13,9 +13,6 @@ using self_pointer = sandbox_inside::stateful_pointer<sandbox_data>;
 /// Moves one step towards what is wanted, if none is under way; then answers who can be answered.
 void converge(self_pointer self);
 
-/// Finds out what lives of the sandbox: adopts it, or learns how it ended.
-void probe(self_pointer self);
-
 /// It is broken or gone; the tear-down follows by itself.
 void fail(self_pointer self, sandbox_end end);
 
@@ -31,11 +28,28 @@ std::optional<error> ended(const sandbox_data& data);
 
 sandbox_info info_of(const sandbox_data& data);
 
+/// The one place that changes `record.is`.
+void apply(self_pointer self, sandbox_event event);
+
+/// Stopping, terminated or failed.
+bool over(sandbox_state x);
+
+// -- sandbox_probe.cpp: recovery and lost contact
+
+/// Finds out what lives of the sandbox: adopts it, or learns how it ended.
+void probe(self_pointer self);
+
+/// Tells the node, once, that recovery is done with this sandbox.
+void settled(self_pointer self);
+
+void on_probe_done(self_pointer self, const probe_done& x);
+void on_fate_done(self_pointer self, const fate_done& x);
+
+// -- sandbox_completion.cpp: what the verbs of the backend report
+
 void on_verb_done(self_pointer self, const verb_done& x);
 void on_verb_overdue(self_pointer self, std::uint64_t epoch);
 void on_stop_again(self_pointer self, std::uint64_t epoch);
-void on_probe_done(self_pointer self, const probe_done& x);
-void on_fate_done(self_pointer self, const fate_done& x);
 
 // -- sandbox_effect.cpp: the verbs of the backend
 

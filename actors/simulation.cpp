@@ -94,9 +94,9 @@ void simulation::step(std::size_t messages) {
 }
 
 void simulation::follow_clock() {
+  // By nothing, too: a timer may be due at once.
   auto lag = (time_.now() - born_) - (scheduler_->clock().now() - clock_born_);
-  if (lag.count() > 0)
-    scheduler_->advance_time(lag);
+  scheduler_->advance_time(std::max(lag, sim_time::duration{0}));
 }
 
 std::optional<sim_time::duration> simulation::next_due() const {

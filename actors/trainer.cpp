@@ -98,9 +98,10 @@ void act(self_pointer self, std::uint64_t agent) {
         auto& now = self->state;
         if (!present(self, agent, number))
           return;
-        now.agents[agent].sent = false;
-        auto why = from_caf(cause, "the sandbox");
-        now.report->preempted += why.code == errc::preempted;
+        if (from_caf(cause, "the sandbox").code == errc::preempted) {
+          ++now.report->preempted;
+          now.agents[agent].sent = false;
+        }
         turn_after(self, agent, patience);
       });
 }

@@ -62,6 +62,17 @@ interface Init {
   status @8 (path :Data) -> (error :Common.Error, status :Common.FileStatus);
   # lstat: a final symbolic link is reported, not followed.
 
+  run @9 (id :UInt64, spec :Common.ExecSpec, forget :List(UInt64))
+    -> (error :Common.Error, result :Common.ExecResult);
+  # `forget`, then `exec`, then `Exec.wait`, in one round trip and without a capability: what short
+  # commands need that nobody watches. `spec.hasStdin` must be false. Joins as `exec` does.
+
+  cancel @10 (id :UInt64);
+  # As Exec.cancel; nothing happens if there is no such exec.
+
+  signal @11 (id :UInt64, number :Int32) -> (error :Common.Error);
+  # As Exec.signal; not_found if there is no such exec.
+
   enum OpenMode {
     read @0;
     write @1;

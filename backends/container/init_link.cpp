@@ -3,11 +3,13 @@
 #include "backends/container/byte_stream.hpp"
 #include "backends/container/file_transfer.hpp"
 #include "backends/container/wire.hpp"
+#include "backends/init/socket_stream.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cstring>
 #include <unistd.h>
 
@@ -76,6 +78,9 @@ struct init_link::connection : kj::TaskSet::ErrorHandler {
 
 namespace {
 
+/// Spool of a streamed exec, however little of it the caller wants to keep.
+constexpr std::uint64_t streamed_spool_bytes = 1 << 20;
+
 /// A connected socket, or errno as a negative number.
 int dial(const std::filesystem::path& path) {
   sockaddr_un address{};
@@ -98,9 +103,7 @@ kj::Promise<result<kj::Own<kj::AsyncIoStream>>> connect(io_loop& loop, std::file
   using stream = result<kj::Own<kj::AsyncIoStream>>;
   int fd = dial(path);
   if (fd >= 0)
-    return stream{loop.low_level().wrapSocketFd(
-      fd, kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP | kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC
-            | kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK)};
+    return stream{kj::heap<socket_stream>(loop.port(), kj::AutoCloseFd{fd})};
   if (fd == -EAGAIN) // Its accept queue is full.
     return loop.timer().afterDelay(1 * kj::MILLISECONDS).then([&loop, path] {
       return connect(loop, path);
@@ -179,7 +182,6 @@ void init_link::on_lost(std::function<void()> lost) {
 
 void init_link::close(ending how) {
   fate_->how = how;
-  running_.clear();
   connection_ = nullptr;
 }
 
@@ -227,6 +229,39 @@ void init_link::resume(completion<void> done) {
 
 void init_link::exec(std::shared_ptr<const exec_call> call, completion<exec_result> done) {
   auto debt = owe(std::move(done));
+  if (call->sink || call->spec.stdin_bytes)
+    attend(std::move(call), std::move(debt));
+  else
+    run(*call, std::move(debt));
+}
+
+void init_link::run(const exec_call& call, std::shared_ptr<owed<exec_result>> debt) {
+  auto request = connection_->init.runRequest();
+  request.setId(call.id);
+  wire::write(call.spec, request.initSpec());
+  auto ids = request.initForget(forgotten_.size());
+  for (unsigned i = 0; i < ids.size(); ++i)
+    ids.set(i, forgotten_[i]);
+  forgotten_.clear();
+  auto answered = request.send();
+  read_.clear();
+  connection_->tasks.add(answered.then(
+    [this, debt](auto&& answer) {
+      error e;
+      const bool failed = wire::failed(answer.getError(), e);
+      auto outcome = failed ? result<exec_result>{e}
+                            : result<exec_result>{wire::read(answer.getResult())};
+      read_.push_back(kj::mv(answer));
+      forget_later();
+      debt->pay(std::move(outcome));
+    },
+    [debt, id = id_](kj::Exception&& e) {
+      debt->pay(wire::broken(fmt::format("exec in {}", id), e));
+    }));
+}
+
+void init_link::attend(std::shared_ptr<const exec_call> call,
+                       std::shared_ptr<owed<exec_result>> debt) {
   auto request = connection_->init.execRequest();
   request.setId(call->id);
   wire::write(call->spec, request.initSpec());
@@ -234,7 +269,6 @@ void init_link::exec(std::shared_ptr<const exec_call> call, completion<exec_resu
   auto exec = started.getExec();
   // `wait` follows `exec` without waiting for its answer: one round trip for a short command.
   auto ended = exec.waitRequest().send();
-  running_.insert_or_assign(call->id, exec);
 
   kj::Promise<void> streamed = kj::READY_NOW;
   if (call->sink) {
@@ -250,7 +284,6 @@ void init_link::exec(std::shared_ptr<const exec_call> call, completion<exec_resu
       send_input(loop_, kj::mv(sink), first, call->sink ? call->sink->input() : nullptr));
   }
 
-  auto id = call->id;
   connection_->tasks.add(
     started
       .then([debt, ended = kj::mv(ended),
@@ -266,39 +299,50 @@ void init_link::exec(std::shared_ptr<const exec_call> call, completion<exec_resu
       })
       .catch_([debt, id = id_](kj::Exception&& e) {
         debt->pay(wire::broken(fmt::format("exec in {}", id), e));
-      })
-      .then([this, id] { running_.erase(id); }));
+      }));
 }
 
 void init_link::cancel(exec_id exec) {
-  if (auto i = running_.find(exec); i != running_.end())
-    connection_->tasks.add(i->second.cancelRequest().send().ignoreResult());
+  auto request = connection_->init.cancelRequest();
+  request.setId(exec);
+  connection_->tasks.add(request.send().ignoreResult());
 }
 
 void init_link::signal(exec_id exec, int number) {
-  auto i = running_.find(exec);
-  if (i == running_.end())
-    return;
-  auto request = i->second.signalRequest();
+  auto request = connection_->init.signalRequest();
+  request.setId(exec);
   request.setNumber(number);
   connection_->tasks.add(request.send().ignoreResult());
 }
 
 void init_link::forget(exec_id exec) {
   forgotten_.push_back(exec);
-  if (forgotten_.size() > 1)
+  if (forgotten_.size() >= forgotten_max)
+    send_forgotten();
+  else
+    forget_later();
+}
+
+void init_link::forget_later() {
+  if (forgetting_)
     return;
-  // Execs end in bursts; one message tells of all that came in the same turn of the loop.
-  connection_->tasks.add(kj::evalLast([this] { send_forgotten(); }));
+  forgetting_ = true;
+  connection_->tasks.add(loop_.timer().afterDelay(forget_delay).then([this] {
+    forgetting_ = false;
+    send_forgotten();
+  }));
 }
 
 void init_link::send_forgotten() {
-  auto request = connection_->init.forgetRequest();
-  auto ids = request.initIds(forgotten_.size());
-  for (unsigned i = 0; i < ids.size(); ++i)
-    ids.set(i, forgotten_[i]);
-  forgotten_.clear();
-  connection_->tasks.add(request.send().ignoreResult());
+  if (!forgotten_.empty()) {
+    auto request = connection_->init.forgetRequest();
+    auto ids = request.initIds(forgotten_.size());
+    for (unsigned i = 0; i < ids.size(); ++i)
+      ids.set(i, forgotten_[i]);
+    forgotten_.clear();
+    connection_->tasks.add(request.send().ignoreResult());
+  }
+  read_.clear();
 }
 
 void init_link::file(file_request request, completion<file_reply> done) {

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 namespace dsec {
@@ -61,13 +60,21 @@ private:
   template <class T>
   std::shared_ptr<owed<T>> owe(completion<T> done);
   kj::Promise<result<void>> enter(std::uint64_t epoch);
+  /// Without sink and input: one round trip.
+  void run(const exec_call& call, std::shared_ptr<owed<exec_result>> debt);
+  /// With the command's capability, by which its streams flow.
+  void attend(std::shared_ptr<const exec_call> call, std::shared_ptr<owed<exec_result>> debt);
+  void forget_later();
   void send_forgotten();
+  /// One round trip, no capability.
+  void exec_collected(const exec_call& call, std::shared_ptr<owed<exec_result>> debt);
+  void
+  exec_streamed(std::shared_ptr<const exec_call> call, std::shared_ptr<owed<exec_result>> debt);
 
   io_loop& loop_;
   sandbox_id id_;
   std::shared_ptr<fate> fate_;
   kj::Own<connection> connection_;
-  std::unordered_map<exec_id, wire::Exec::Client> running_;
   std::vector<exec_id> forgotten_;
   found_phase phase_ = found_phase::running;
 };

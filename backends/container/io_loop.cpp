@@ -109,8 +109,7 @@ io_loop::~io_loop() {
 void io_loop::serve() {
   for (;;) {
     std::uint64_t count;
-    while (::read(queue_->bell, &count, sizeof count) > 0) {
-    }
+    [[maybe_unused]] auto n = ::read(queue_->bell, &count, sizeof count);
     std::vector<std::function<void()>> batch;
     bool closed;
     {

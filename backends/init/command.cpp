@@ -2,9 +2,9 @@
 
 #include "backends/init/disk_probe.hpp"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -19,6 +19,10 @@ namespace {
 
 /// How long a background child may hold the output open after its command has ended.
 constexpr auto linger = 100 * kj::MILLISECONDS;
+
+/// A collected command that runs longer than this has its output read as it comes, before its pipe
+/// is full.
+constexpr auto short_run = 2 * kj::MILLISECONDS;
 
 struct pipe_ends {
   kj::AutoCloseFd reading, writing;
@@ -35,29 +39,20 @@ result<pipe_ends> make_pipe(bool we_read) {
   return pipe_ends{kj::AutoCloseFd{fds[0]}, kj::AutoCloseFd{fds[1]}};
 }
 
-result<kj::AutoCloseFd> memory_of(const std::string& block) {
-  kj::AutoCloseFd file{::memfd_create("dsec-exec", MFD_CLOEXEC)};
-  if (file.get() < 0)
-    return errno_error(errno, "make the argument block");
-  if (::write(file, block.data(), block.size()) != static_cast<ssize_t>(block.size()))
-    return errno_error(errno, "write the argument block");
-  return file;
-}
-
 } // namespace
 
-command::command(command_surroundings around, std::uint64_t id, command_request request)
+command::command(command_surroundings around, std::uint64_t id, command_request request, manner how)
   : around_{around},
     id_{id},
+    manner_{how},
     request_{std::move(request)},
     finished_{nullptr},
-    out_task_{nullptr},
-    err_task_{nullptr},
     deadline_task_{nullptr},
-    late_task_{nullptr} {
+    late_task_{nullptr},
+    output_task_{nullptr} {
   auto pair = kj::newPromiseAndFulfiller<void>();
-  tell_ended_ = kj::mv(pair.fulfiller);
-  finished_ = pair.promise.then([this] { return drain(); }).fork();
+  tell_finished_ = kj::mv(pair.fulfiller);
+  finished_ = pair.promise.fork();
 }
 
 command::~command() noexcept(false) {
@@ -65,38 +60,45 @@ command::~command() noexcept(false) {
     around_.groups.release(std::move(group_));
 }
 
-kj::Promise<result<void>> command::start(const identity& who) {
+result<void> command::start(const identity& who) {
   began_ = clock::now();
+  KJ_IF_MAYBE (because, killed_because_) {
+    know_start({});
+    end(*because, 0);
+    return {};
+  }
   // A process that joins a group is not refused there; only its own forks are.
   if (around_.given.processes != 0 && around_.counts.processes() >= around_.given.processes) {
     oom_before_ = around_.counts.oom_kills();
-    start_ = result<void>{};
+    know_start({});
     end(kind::PIDS_LIMIT, 0);
-    return result<void>{};
+    return {};
   }
   auto asked = ask_reaper(who);
   if (!asked)
-    return result<void>{asked.error()};
-  out_task_ = out_->run().eagerlyEvaluate([](kj::Exception&&) {});
-  err_task_ = err_->run().eagerlyEvaluate([](kj::Exception&&) {});
+    return asked;
+  if (manner_ == manner::watched)
+    read_output();
+  else
+    output_task_ = around_.timer.afterDelay(short_run)
+                     .then([this] { read_output(); })
+                     .eagerlyEvaluate([](kj::Exception&&) {});
   if (request_.deadline_ms != 0) {
     deadline_left_ = std::chrono::milliseconds{request_.deadline_ms};
     thaw_clock();
   }
-  return started();
+  return {};
 }
 
 result<void> command::ask_reaper(const identity& who) {
+  const bool watched = manner_ == manner::watched;
   auto out = make_pipe(true);
   auto err = out ? make_pipe(true) : result<pipe_ends>{out.error()};
-  auto status = err ? make_pipe(true) : result<pipe_ends>{err.error()};
+  auto status = err && watched ? make_pipe(true) : result<pipe_ends>{pipe_ends{}};
   auto in = status && request_.has_stdin ? make_pipe(false) : result<pipe_ends>{pipe_ends{}};
   for (const auto* made : {&out, &err, &status, &in})
     if (!*made)
       return made->error();
-  auto block = memory_of(request_.block);
-  if (!block)
-    return block.error();
   auto group = around_.groups.acquire();
   if (!group)
     return group.error();
@@ -105,42 +107,43 @@ result<void> command::ask_reaper(const identity& who) {
   err_ = kj::heap<output_stream>(around_.port, kj::mv(err->reading), request_.spool_bytes);
   if (request_.has_stdin)
     in_ = kj::refcounted<input_pipe>(around_.port, kj::mv(in->writing));
-  status_ = kj::mv(status->reading);
-  status_observer_ =
-    kj::heap<kj::UnixEventPort::FdObserver>(around_.port, status_.get(),
-                                            kj::UnixEventPort::FdObserver::OBSERVE_READ);
+  if (watched) {
+    status_ = kj::mv(status->reading);
+    status_observer_ =
+      kj::heap<kj::UnixEventPort::FdObserver>(around_.port, status_.get(),
+                                              kj::UnixEventPort::FdObserver::OBSERVE_READ);
+  }
 
   reaper::spawn_request ask;
   ask.exec_id = id_;
   ask.uid = who.uid;
   ask.gid = who.gid;
   ask.group_count = static_cast<std::uint32_t>(who.groups.size());
-  for (std::size_t i = 0; i < who.groups.size(); ++i)
-    ask.groups[i] = who.groups[i];
+  std::copy(who.groups.begin(), who.groups.end(), ask.groups);
   ask.argument_count = request_.arguments;
   ask.variable_count = request_.variables;
-  ask.block_bytes = static_cast<std::uint32_t>(request_.block.size());
-  std::vector<int> descriptors{
-    block->get(),          request_.has_stdin ? in->reading.get() : around_.null_device,
-    out->writing.get(),    err->writing.get(),
-    status->writing.get(), group_->procs()};
-  for (int joined : {around_.memory_procs, around_.pids_procs, around_.cpu_procs})
-    if (joined >= 0)
-      descriptors.push_back(joined);
-  ask.join_count = static_cast<std::uint32_t>(descriptors.size()) - reaper::descriptors_fixed;
-
   oom_before_ = around_.counts.oom_kills();
   refusals_before_ = around_.counts.forks_refused();
   began_ = clock::now();
-  return around_.reaper.spawn(ask, descriptors);
+  auto asked =
+    around_.reaper.spawn(ask, request_.block,
+                         {out->writing, err->writing, in->reading, status->writing}, group_->procs());
+  request_.block = {};
+  return asked;
 }
 
 kj::Promise<result<void>> command::started() {
   KJ_IF_MAYBE (known, start_) {
     return result<void>{*known};
   }
-  if (auto read = read_status(); start_ != nullptr)
-    return read;
+  char byte;
+  if (::read(status_, &byte, 1) == 0) {
+    // Closed: it runs, unless PID 1's socket says otherwise already.
+    (void)around_.reaper.tell_pending();
+    if (start_ == nullptr)
+      know_start({});
+    return started();
+  }
   return status_observer_->whenBecomesReadable().then(
     [this] { return started(); },
     // Told by PID 1 instead, meanwhile.
@@ -152,44 +155,33 @@ kj::Promise<result<void>> command::started() {
     });
 }
 
-result<void> command::read_status() {
-  reaper::spawn_failure failure;
-  const ssize_t n = ::read(status_, &failure, sizeof failure);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR))
-    return {};
-  result<void> known;
-  if (n == static_cast<ssize_t>(sizeof failure)) {
-    if (failure.where == reaper::stage::execute && failure.number == EAGAIN) {
-      end(kind::PIDS_LIMIT, 0);
-    } else {
-      known = describe(failure);
-      end(kind::INFRASTRUCTURE, 0);
-    }
-  }
-  start_ = known;
+void command::know_start(result<void> known) {
+  start_ = std::move(known);
   status_observer_ = nullptr;
   status_ = nullptr;
-  // Killed before it had joined its group: it has now.
-  if (known && killed_because_ != nullptr)
-    (void)group_->kill();
-  return known;
 }
 
-error command::describe(const reaper::spawn_failure& failure) const {
+void command::refuse(error why) {
+  cause_ = why.message;
+  know_start(std::move(why));
+  end(kind::INFRASTRUCTURE, 0);
+}
+
+error command::describe(const reaper::event& failure) const {
   using reaper::stage;
   const auto& program = request_.program;
   switch (failure.where) {
   case stage::directory:
-    if (failure.number == ENOENT || failure.number == ENOTDIR)
+    if (failure.value == ENOENT || failure.value == ENOTDIR)
       return {errc::not_found,
               "start '" + program + "' in directory '" + request_.cwd + "': no such directory"};
     return {errc::invalid_argument, "start '" + program + "' in directory '" + request_.cwd
-                                      + "': " + std::strerror(failure.number)};
+                                      + "': " + std::strerror(failure.value)};
   case stage::identity:
     return {errc::invalid_argument, "start '" + program + "' as user '" + request_.user
                                       + "': not an id of this sandbox (0 to 65535)"};
   case stage::execute:
-    switch (failure.number) {
+    switch (failure.value) {
     case ENOENT:
     case ENOTDIR:
       return {errc::not_found, "start '" + program + "': no such program"};
@@ -198,7 +190,7 @@ error command::describe(const reaper::spawn_failure& failure) const {
     case ENOEXEC:
     case EISDIR:
       return {errc::invalid_argument,
-              "start '" + program + "': not executable (" + std::strerror(failure.number) + ")"};
+              "start '" + program + "': not executable (" + std::strerror(failure.value) + ")"};
     case E2BIG:
       return {errc::invalid_argument, "start '" + program
                                         + "': argv and env together are larger than the limit "
@@ -207,34 +199,43 @@ error command::describe(const reaper::spawn_failure& failure) const {
       break;
     }
     break;
+  case stage::none:
   case stage::read_block:
   case stage::join_group:
   case stage::standard_streams:
     break;
   }
   auto e =
-    errno_error(failure.number, "start '" + program + "' (stage "
+    errno_error(failure.value, "start '" + program + "' (stage "
                                   + std::to_string(static_cast<unsigned>(failure.where)) + ")");
   return {errc::unavailable, e.message};
 }
 
 void command::told(const reaper::event& event) {
-  // Its status descriptor is closed by now; what it wrote there comes first.
-  if (start_ == nullptr && event.what != reaper::verb::not_cloned)
-    (void)read_status();
-  if (event.what == reaper::verb::not_cloned) {
-    start_ = result<void>{};
-    status_observer_ = nullptr;
-    if (event.value == EAGAIN) {
-      end(kind::PIDS_LIMIT, 0);
-    } else {
-      start_ = result<void>{errno_error(event.value, "start '" + request_.program + "'")};
-      end(kind::INFRASTRUCTURE, 0);
-    }
+  switch (event.what) {
+  case reaper::verb::not_cloned:
+    if (event.value != EAGAIN)
+      return refuse(errno_error(event.value, "start '" + request_.program + "'"));
+    know_start({});
+    return end(kind::PIDS_LIMIT, 0);
+  case reaper::verb::not_started:
+    if (event.where != reaper::stage::execute || event.value != EAGAIN)
+      return refuse(describe(event));
+    know_start({});
+    return end(kind::PIDS_LIMIT, 0);
+  case reaper::verb::exited:
+  case reaper::verb::signalled:
+    if (start_ == nullptr)
+      know_start({});
+    // A child that was not in its group yet when that was killed may have begun something.
+    if (killed_because_ != nullptr && group_)
+      (void)group_->kill();
+    if (!ended_)
+      decide(event);
+    return;
+  default:
     return;
   }
-  if (!ended_)
-    decide(event);
 }
 
 void command::decide(const reaper::event& event) {
@@ -265,10 +266,8 @@ bool command::saw_oom_kill() const {
 void command::settle(kind k, std::string cause) {
   if (ended_)
     return;
-  if (start_ == nullptr) {
-    start_ = result<void>{};
-    status_observer_ = nullptr;
-  }
+  if (start_ == nullptr)
+    know_start({});
   cause_ = std::move(cause);
   if (k == kind::SELF_INFLICTED && saw_oom_kill()) {
     limit_bytes_ = around_.given.memory_bytes;
@@ -289,19 +288,32 @@ void command::end(kind k, std::int32_t code) {
   duration_ = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - began_);
   clock_runs_ = false;
   deadline_task_ = nullptr;
+  output_task_ = nullptr;
   if (in_)
     in_->close();
-  tell_ended_->fulfill();
+  drain();
 }
 
-kj::Promise<void> command::drain() {
+void command::read_output() {
+  out_->begin();
+  err_->begin();
+}
+
+void command::drain() {
   if (!out_ || !err_)
-    return kj::READY_NOW;
+    return tell_finished_->fulfill();
+  const bool out_ended = out_->pull();
+  if (err_->pull() && out_ended)
+    return tell_finished_->fulfill();
+  read_output();
   auto both = out_->end().then([this] { return err_->end(); });
-  return both.exclusiveJoin(around_.timer.afterDelay(linger)).then([this] {
-    out_->seal();
-    err_->seal();
-  });
+  output_task_ = both.exclusiveJoin(around_.timer.afterDelay(linger))
+                   .then([this] {
+                     out_->seal();
+                     err_->seal();
+                     tell_finished_->fulfill();
+                   })
+                   .eagerlyEvaluate([](kj::Exception&&) {});
 }
 
 } // namespace dsec::init

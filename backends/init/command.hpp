@@ -25,9 +25,6 @@ struct command_surroundings {
   exec_groups& groups;
   const counters& counts;
   const launch& given;
-  int null_device;
-  /// cgroup.procs of the v1 groups that every process joins, or -1.
-  int memory_procs, pids_procs, cpu_procs;
 };
 
 /// A request to run something, copied out of its message and checked.
@@ -49,16 +46,33 @@ struct command_request {
 /// once, when the main process has ended; `finished` also waits for the output.
 class command : public kj::Refcounted {
 public:
-  command(command_surroundings around, std::uint64_t id, command_request request);
+  /// How its start and its output are heard of.
+  enum class manner {
+    watched,   ///< At once, for whoever holds its capability.
+    collected, ///< With its end; what it writes is looked at sooner only if it runs for a while.
+  };
+
+  command(command_surroundings around, std::uint64_t id, command_request request, manner how);
   ~command() noexcept(false);
 
   std::uint64_t id() const {
     return id_;
   }
 
-  /// Asks PID 1 to start it. Answers when it runs, or was refused by the process limit (an
-  /// outcome), or with the error that stands in the way.
-  kj::Promise<result<void>> start(const identity& who);
+  /// Asks PID 1 to start it.
+  result<void> start(const identity& who);
+
+  /// After `start`, of a watched one: answers when it runs, or was refused by the process limit (an
+  /// outcome), or with the error that stood in the way.
+  kj::Promise<result<void>> started();
+
+  /// Why it never ran; known once it has finished.
+  const error* refusal() const {
+    KJ_IF_MAYBE (known, start_) {
+      return *known ? nullptr : &known->error();
+    }
+    return nullptr;
+  }
 
   /// The outcome is decided.
   bool ended() const {
@@ -75,6 +89,9 @@ public:
   }
 
   void fill(wire::ExecResult::Builder to) const;
+
+  /// What a message with that result takes.
+  capnp::MessageSize answer_size() const;
 
   /// What PID 1 told.
   void told(const reaper::event& event);
@@ -98,16 +115,18 @@ private:
   using clock = std::chrono::steady_clock;
 
   result<void> ask_reaper(const identity& who);
-  kj::Promise<result<void>> started();
-  result<void> read_status();
-  error describe(const reaper::spawn_failure& failure) const;
+  error describe(const reaper::event& failure) const;
+  void know_start(result<void> known);
+  void refuse(error why);
   void decide(const reaper::event& event);
   void end(wire::Outcome::Kind kind, std::int32_t code);
   void kill_tree(wire::Outcome::Kind because);
-  kj::Promise<void> drain();
+  void read_output();
+  void drain();
 
   command_surroundings around_;
   std::uint64_t id_;
+  manner manner_;
   command_request request_;
   std::unique_ptr<exec_group> group_;
   kj::Own<output_stream> out_, err_;
@@ -133,9 +152,9 @@ private:
   std::uint32_t oom_kills_ = 0;
   std::chrono::milliseconds duration_{0};
 
-  kj::Own<kj::PromiseFulfiller<void>> tell_ended_;
+  kj::Own<kj::PromiseFulfiller<void>> tell_finished_;
   kj::ForkedPromise<void> finished_;
-  kj::Promise<void> out_task_, err_task_, deadline_task_, late_task_;
+  kj::Promise<void> deadline_task_, late_task_, output_task_;
 };
 
 } // namespace dsec::init

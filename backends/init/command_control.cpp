@@ -38,6 +38,9 @@ void command::kill_tree(kind because) {
   // forgotten.
   if (group_)
     (void)group_->kill();
+  // It may not have joined its group yet.
+  if (group_ && start_ == nullptr)
+    (void)around_.reaper.signal(id_, SIGKILL);
   if (!ended_)
     late_task_ = around_.timer.afterDelay(kill_patience)
                    .then([this, because] { settle(because, "it does not end"); })

@@ -79,4 +79,10 @@ void command::fill(wire::ExecResult::Builder to) const {
   to.setDurationMs(static_cast<std::uint64_t>(duration_.count()));
 }
 
+capnp::MessageSize command::answer_size() const {
+  constexpr std::uint64_t fixed_words = 64;
+  const auto output = out_ && err_ ? out_->kept().size() + err_->kept().size() : 0;
+  return {fixed_words + (output + cause_.size()) / sizeof(capnp::word), 0};
+}
+
 } // namespace dsec::init

@@ -13,47 +13,103 @@ constexpr std::size_t commands_max = 4096;
 
 kj::Promise<result<kj::Own<command>>> command_table::join(std::uint64_t id) {
   auto& found = entries_.at(id);
-  return found.started.addBranch().then(
-    [run = kj::addRef(*found.run)](result<void>&& ok) mutable -> result<kj::Own<command>> {
-      if (!ok)
-        return ok.error();
-      return kj::mv(run);
-    });
+  auto run = kj::addRef(*found.run);
+  KJ_IF_MAYBE (starting, found.starting) {
+    return starting->addBranch().then(
+      [run = kj::mv(run)](result<void>&& ok) mutable -> result<kj::Own<command>> {
+        if (!ok)
+          return ok.error();
+        return kj::mv(run);
+      });
+  }
+  return result<kj::Own<command>>{kj::mv(run)};
 }
 
 kj::Promise<result<kj::Own<command>>>
 command_table::exec(std::uint64_t id, wire::ExecSpec::Reader spec) {
-  if (entries_.contains(id))
-    return join(id);
+  if (!entries_.contains(id))
+    if (auto ok = begin(id, spec, command::manner::watched); !ok)
+      return result<kj::Own<command>>{ok.error()};
+  return join(id);
+}
+
+kj::Promise<result<kj::Own<command>>>
+command_table::run(std::uint64_t id, wire::ExecSpec::Reader spec) {
+  if (spec.getHasStdin())
+    return result<kj::Own<command>>{
+      error{errc::invalid_argument,
+            "run exec " + std::to_string(id) + ": hasStdin needs the capability that exec gives"}};
+  if (!entries_.contains(id))
+    if (auto ok = begin(id, spec, command::manner::collected); !ok)
+      return result<kj::Own<command>>{ok.error()};
+  return join(id).then(
+    [this](result<kj::Own<command>>&& joined) -> kj::Promise<result<kj::Own<command>>> {
+      if (!joined)
+        return kj::mv(joined);
+      auto& run = **joined;
+      return run.finished().then(
+        [this, kept = kj::mv(*joined)]() mutable -> result<kj::Own<command>> {
+          if (const auto* why = kept->refusal()) {
+            erase(kept->id(), *kept);
+            return *why;
+          }
+          return kj::mv(kept);
+        });
+    });
+}
+
+result<void>
+command_table::begin(std::uint64_t id, wire::ExecSpec::Reader spec, command::manner how) {
   auto request = command_request::read(spec);
   if (!request)
-    return result<kj::Own<command>>{request.error()};
+    return request.error();
   const auto running = std::count_if(entries_.begin(), entries_.end(),
                                      [](const auto& e) { return !e.second.run->ended(); });
   if (running >= reaper::mains_max || entries_.size() >= commands_max)
-    return result<kj::Own<command>>{
-      error{errc::exhausted, "start exec " + std::to_string(id) + ": " + std::to_string(running)
-                               + " run (limit " + std::to_string(reaper::mains_max) + ") and "
-                               + std::to_string(entries_.size()) + " are not acknowledged (limit "
-                               + std::to_string(commands_max) + ")"}};
-  auto user = request->user;
-  auto run = kj::refcounted<command>(around_, id, std::move(*request));
+    return error{errc::exhausted, "start exec " + std::to_string(id) + ": "
+                                    + std::to_string(running) + " run (limit "
+                                    + std::to_string(reaper::mains_max) + ") and "
+                                    + std::to_string(entries_.size())
+                                    + " are not acknowledged (limit " + std::to_string(commands_max)
+                                    + ")"};
+  const auto user = request->user;
+  auto run = kj::refcounted<command>(around_, id, std::move(*request), how);
   auto* made = run.get();
-  auto started =
-    resolve_user_inside(files_, std::move(user))
-      .then([made](result<identity>&& who) -> kj::Promise<result<void>> {
-        if (!who)
-          return result<void>{who.error()};
-        return made->start(*who);
-      })
-      .then([this, id, kept = kj::addRef(*run)](result<void>&& ok) {
-        // The entry holds the promise this runs in, so it goes in the next turn.
-        if (!ok)
-          kj::evalLater([this, id] { entries_.erase(id); }).detach([](kj::Exception&&) {});
+  const bool watched = how == command::manner::watched;
+  if (auto who = user_by_number(user)) {
+    if (auto ok = made->start(*who); !ok)
+      return ok;
+    if (!watched) {
+      entries_.emplace(id, entry{kj::mv(run), nullptr});
+      return {};
+    }
+  }
+  kj::Promise<result<void>> starting = result<void>{};
+  if (!user_by_number(user))
+    starting = resolve_user_inside(files_, user).then([made](result<identity>&& who) {
+      return who ? made->start(*who) : result<void>{who.error()};
+    });
+  if (watched)
+    starting = starting.then([made](result<void>&& ok) -> kj::Promise<result<void>> {
+      if (!ok)
         return kj::mv(ok);
-      });
-  entries_.emplace(id, entry{kj::mv(run), started.fork()});
-  return join(id);
+      return made->started();
+    });
+  starting = starting.then([this, made, kept = kj::addRef(*run)](result<void>&& ok) {
+    // The entry holds the promise this runs in, so it goes in the next turn.
+    if (!ok)
+      kj::evalLater([this, kept = kj::addRef(*made)] { erase(kept->id(), *kept); })
+        .detach([](kj::Exception&&) {});
+    return kj::mv(ok);
+  });
+  entries_.emplace(id, entry{kj::mv(run), starting.fork()});
+  return {};
+}
+
+void command_table::erase(std::uint64_t id, const command& run) {
+  auto found = entries_.find(id);
+  if (found != entries_.end() && found->second.run.get() == &run)
+    entries_.erase(found);
 }
 
 kj::Maybe<kj::Own<command>> command_table::find(std::uint64_t id) {

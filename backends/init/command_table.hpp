@@ -20,6 +20,9 @@ public:
   /// no trace. exhausted when too many run or wait for their acknowledgement.
   kj::Promise<result<kj::Own<command>>> exec(std::uint64_t id, wire::ExecSpec::Reader spec);
 
+  /// The same, and answers once it has finished.
+  kj::Promise<result<kj::Own<command>>> run(std::uint64_t id, wire::ExecSpec::Reader spec);
+
   kj::Maybe<kj::Own<command>> find(std::uint64_t id);
 
   /// Drops a command that has ended; its background children keep somebody who reads their output.
@@ -34,10 +37,14 @@ public:
 private:
   struct entry {
     kj::Own<command> run;
-    kj::ForkedPromise<result<void>> started;
+    /// Until it has been asked for and, if it is watched, runs. Null: that was at once.
+    kj::Maybe<kj::ForkedPromise<result<void>>> starting;
   };
 
+  result<void> begin(std::uint64_t id, wire::ExecSpec::Reader spec, command::manner how);
   kj::Promise<result<kj::Own<command>>> join(std::uint64_t id);
+  /// Of a command that could not be started.
+  void erase(std::uint64_t id, const command& run);
 
   command_surroundings around_;
   file_errands& files_;

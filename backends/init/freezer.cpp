@@ -26,13 +26,13 @@ kj::AutoCloseFd open_file(int folder, const char* name, int flags) {
 
 freezer::freezer(kj::UnixEventPort& port, kj::Timer& timer, int payload, const counters& counts,
                  std::function<void()> frozen, std::function<void()> thawed)
-  : timer_{timer},
+  : port_{port},
+    timer_{timer},
     counts_{counts},
     frozen_{std::move(frozen)},
     thawed_{std::move(thawed)},
     state_{open_file(payload, "cgroup.freeze", O_WRONLY)},
-    events_{open_file(payload, "cgroup.events", O_RDONLY)},
-    observer_{port, events_.get(), kj::UnixEventPort::FdObserver::OBSERVE_URGENT} {}
+    events_{open_file(payload, "cgroup.events", O_RDONLY)} {}
 
 template <class T>
 kj::Promise<T> freezer::in_turn(std::function<kj::Promise<T>()> work) {
@@ -76,11 +76,16 @@ result<void> freezer::write_state(const char* value) {
 kj::Promise<bool> freezer::wait_for(const char* line, kj::TimePoint until) {
   char buffer[256];
   const ssize_t n = ::pread(events_, buffer, sizeof buffer, 0);
-  if (n > 0 && std::string(buffer, static_cast<std::size_t>(n)).find(line) != std::string::npos)
-    return true;
-  if (timer_.now() >= until)
-    return false;
-  return observer_.whenUrgentDataAvailable()
+  const bool reached =
+    n > 0 && std::string(buffer, static_cast<std::size_t>(n)).find(line) != std::string::npos;
+  if (reached || timer_.now() >= until) {
+    observer_ = nullptr;
+    return reached;
+  }
+  if (!observer_)
+    observer_ = kj::heap<kj::UnixEventPort::FdObserver>(
+      port_, events_.get(), kj::UnixEventPort::FdObserver::OBSERVE_URGENT);
+  return observer_->whenUrgentDataAvailable()
     .exclusiveJoin(timer_.afterDelay(look_again))
     .then([this, line, until] { return wait_for(line, until); });
 }

@@ -54,11 +54,13 @@ private:
   /// False if the events file has not said `line` by `until`.
   kj::Promise<bool> wait_for(const char* line, kj::TimePoint until);
 
+  kj::UnixEventPort& port_;
   kj::Timer& timer_;
   const counters& counts_;
   std::function<void()> frozen_, thawed_;
   kj::AutoCloseFd state_, events_;
-  kj::UnixEventPort::FdObserver observer_;
+  /// Only while something is waited for: the file tells of every command that comes and goes.
+  kj::Own<kj::UnixEventPort::FdObserver> observer_;
   phase_type phase_ = phase_type::RUNNING;
   unsigned queued_ = 0;
   kj::Promise<void> turn_ = kj::READY_NOW;

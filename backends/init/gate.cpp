@@ -1,12 +1,16 @@
 #include "backends/init/gate.hpp"
 
 #include "backends/init/init_server.hpp"
+#include "backends/init/socket_stream.hpp"
 #include "backends/init/wire_error.hpp"
 
 #include <capnp/rpc-twoparty.h>
 #include <capnp/rpc.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
 
 namespace dsec::init {
 
@@ -59,41 +63,50 @@ private:
 } // namespace
 
 struct gate::connection {
-  connection(gate& g, sandbox& s, kj::Own<kj::AsyncIoStream> given)
+  connection(gate& g, sandbox& s, kj::AutoCloseFd socket)
     : admitted{kj::refcounted<admission>()},
-      stream{kj::mv(given)},
-      network{*stream, capnp::rpc::twoparty::Side::SERVER, reading()},
+      stream{s.port, kj::mv(socket)},
+      network{stream, capnp::rpc::twoparty::Side::SERVER, reading()},
       rpc{capnp::makeRpcServer(network, kj::heap<gate_server>(g, s, kj::addRef(*admitted)))} {
     rpc.setFlowLimit(pending_words_max);
   }
 
   kj::Own<admission> admitted;
-  kj::Own<kj::AsyncIoStream> stream;
+  socket_stream stream;
   capnp::TwoPartyVatNetwork network;
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
   kj::Promise<void> gone = nullptr;
 };
 
-gate::gate(sandbox& served, kj::LowLevelAsyncIoProvider& provider, int listener)
+gate::gate(sandbox& served, kj::AutoCloseFd listener)
   : sandbox_{served},
-    receiver_{provider.wrapListenSocketFd(listener, kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP)} {}
+    listener_{kj::mv(listener)},
+    observer_{served.port, listener_.get(), kj::UnixEventPort::FdObserver::OBSERVE_READ} {
+  ::fcntl(listener_, F_SETFL, O_NONBLOCK);
+}
 
 gate::~gate() = default;
 
 kj::Promise<void> gate::run() {
-  return receiver_->accept()
-    .then([this](kj::Own<kj::AsyncIoStream>&& stream) { serve(kj::mv(stream)); })
-    .catch_([this](kj::Exception&&) {
-      // Out of descriptors, most likely: some will be free again.
-      return sandbox_.timer.afterDelay(100 * kj::MILLISECONDS);
-    })
-    .then([this] { return run(); });
+  for (;;) {
+    kj::AutoCloseFd socket{::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+    if (socket.get() >= 0) {
+      serve(kj::mv(socket));
+      continue;
+    }
+    if (errno == EAGAIN)
+      return observer_.whenBecomesReadable().then([this] { return run(); });
+    if (errno == EINTR || errno == ECONNABORTED)
+      continue;
+    // Out of descriptors, most likely: some will be free again.
+    return sandbox_.timer.afterDelay(100 * kj::MILLISECONDS).then([this] { return run(); });
+  }
 }
 
-void gate::serve(kj::Own<kj::AsyncIoStream> stream) {
+void gate::serve(kj::AutoCloseFd socket) {
   if (connections_.size() >= connections_max)
     return;
-  auto made = std::make_shared<connection>(*this, sandbox_, kj::mv(stream));
+  auto made = std::make_shared<connection>(*this, sandbox_, kj::mv(socket));
   connections_.push_back(made);
   auto* raw = made.get();
   made->gone = made->network.onDisconnect()

@@ -3,7 +3,7 @@
 #include "backends/init/sandbox.hpp"
 #include "schemas/init.capnp.h"
 
-#include <kj/async-io.h>
+#include <kj/async-unix.h>
 #include <kj/debug.h>
 #include <kj/refcount.h>
 
@@ -31,7 +31,7 @@ public:
 /// Accepts connections on run/<id>.sock and lets one epoch in at a time.
 class gate {
 public:
-  gate(sandbox& served, kj::LowLevelAsyncIoProvider& provider, int listener);
+  gate(sandbox& served, kj::AutoCloseFd listener);
   ~gate();
 
   /// Accepts until dropped.
@@ -43,10 +43,11 @@ public:
 private:
   struct connection;
 
-  void serve(kj::Own<kj::AsyncIoStream> stream);
+  void serve(kj::AutoCloseFd socket);
 
   sandbox& sandbox_;
-  kj::Own<kj::ConnectionReceiver> receiver_;
+  kj::AutoCloseFd listener_;
+  kj::UnixEventPort::FdObserver observer_;
   std::uint64_t highest_ = 0;
   std::list<std::shared_ptr<connection>> connections_;
 };

@@ -44,11 +44,8 @@ public:
     return sandbox_.freeze.idle().then([this, context]() mutable -> kj::Promise<void> {
       admission_->check();
       const auto params = context.getParams();
-      const bool known = sandbox_.commands.find(params.getId()) != nullptr;
-      if (!known && sandbox_.freeze.phase() != freezer::phase_type::RUNNING) {
-        fill(context.getResults().initError(),
-             {errc::invalid_state, "start exec " + std::to_string(params.getId())
-                                     + ": the sandbox is paused, resume it first"});
+      if (auto ok = may_start(params.getId()); !ok) {
+        fill(context.getResults().initError(), ok.error());
         return kj::READY_NOW;
       }
       return sandbox_.commands.exec(params.getId(), params.getSpec())
@@ -60,6 +57,48 @@ public:
             fill(answer.initError(), run.error());
         });
     });
+  }
+
+  kj::Promise<void> run(RunContext context) override {
+    admission_->check();
+    for (auto id : context.getParams().getForget())
+      sandbox_.commands.forget(id);
+    // Whoever asked may ask again after it is gone; the command runs on.
+    context.allowCancellation();
+    if (!sandbox_.freeze.busy())
+      return run_now(context);
+    return sandbox_.freeze.idle().then([this, context]() mutable {
+      admission_->check();
+      return run_now(context);
+    });
+  }
+
+  kj::Promise<void> cancel(CancelContext context) override {
+    admission_->check();
+    const auto id = context.getParams().getId();
+    KJ_IF_MAYBE (run, sandbox_.commands.find(id)) {
+      (*run)->cancel();
+      return kj::READY_NOW;
+    }
+    // Its start may wait for a freeze or thaw.
+    return sandbox_.freeze.idle().then([this, id] {
+      KJ_IF_MAYBE (run, sandbox_.commands.find(id)) {
+        (*run)->cancel();
+      }
+    });
+  }
+
+  kj::Promise<void> signal(SignalContext context) override {
+    admission_->check();
+    const auto params = context.getParams();
+    auto done = result<void>{error{errc::not_found, "signal exec " + std::to_string(params.getId())
+                                                      + ": there is none of this id"}};
+    KJ_IF_MAYBE (run, sandbox_.commands.find(params.getId())) {
+      done = (*run)->signal(params.getNumber());
+    }
+    if (!done)
+      fill(context.getResults().initError(), done.error());
+    return kj::READY_NOW;
   }
 
   kj::Promise<void> forget(ForgetContext context) override {
@@ -182,6 +221,31 @@ public:
   }
 
 private:
+  /// Whether an exec may begin now, or is known already.
+  result<void> may_start(std::uint64_t id) {
+    if (sandbox_.freeze.phase() == freezer::phase_type::RUNNING
+        || sandbox_.commands.find(id) != nullptr)
+      return {};
+    return error{errc::invalid_state, "start exec " + std::to_string(id)
+                                        + ": the sandbox is paused, resume it first"};
+  }
+
+  kj::Promise<void> run_now(RunContext context) {
+    const auto params = context.getParams();
+    if (auto ok = may_start(params.getId()); !ok) {
+      fill(context.getResults().initError(), ok.error());
+      return kj::READY_NOW;
+    }
+    auto ended = sandbox_.commands.run(params.getId(), params.getSpec());
+    context.releaseParams();
+    return ended.then([context](result<kj::Own<command>>&& run) mutable {
+      if (!run)
+        return fill(context.getResults().initError(), run.error());
+      auto answer = context.getResults((*run)->answer_size());
+      (*run)->fill(answer.initResult());
+    });
+  }
+
   static result<void> check_path(const std::string& path) {
     if (path.empty() || path[0] != '/' || path.size() > 4095 || path.find('\0') != path.npos)
       return error{errc::invalid_argument,

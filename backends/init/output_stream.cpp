@@ -9,65 +9,88 @@ namespace dsec::init {
 namespace {
 
 constexpr std::size_t chunk_bytes = 64 << 10;
+/// After so many reads without a reader, other work gets its turn.
+constexpr int reads_in_a_row = 16;
+
+// One buffer for every stream: what is read is copied on before control returns to the event loop.
+char buffer[chunk_bytes];
 
 } // namespace
 
 output_stream::output_stream(kj::UnixEventPort& port, kj::AutoCloseFd pipe,
                              std::uint64_t spool_bytes)
   : pipe_{kj::mv(pipe)},
-    observer_{kj::heap<kj::UnixEventPort::FdObserver>(port, pipe_.get(),
-                                                      kj::UnixEventPort::FdObserver::OBSERVE_READ)},
+    port_{port},
     spool_bytes_{spool_bytes},
-    end_{nullptr} {
+    end_{nullptr},
+    task_{nullptr} {
   auto pair = kj::newPromiseAndFulfiller<void>();
   tell_end_ = kj::mv(pair.fulfiller);
   end_ = pair.promise.fork();
 }
 
-kj::Promise<void> output_stream::run() {
-  return step();
+void output_stream::begin() {
+  if (begun_)
+    return;
+  begun_ = true;
+  task_ = step().eagerlyEvaluate([](kj::Exception&&) {});
+}
+
+bool output_stream::pull() {
+  for (int reads = 0; reads < reads_in_a_row && !ended_ && sink_ == nullptr; ++reads)
+    if (fetch() == 0)
+      break;
+  if (ended_ && begun_ && wake_)
+    wake_->fulfill();
+  return ended_ && sink_ == nullptr;
+}
+
+std::size_t output_stream::fetch() {
+  ssize_t n;
+  do
+    n = ::read(pipe_, buffer, sizeof buffer);
+  while (n < 0 && errno == EINTR);
+  if (n <= 0) {
+    ended_ = n == 0 || errno != EAGAIN;
+    return 0;
+  }
+  const auto size = static_cast<std::size_t>(n);
+  if (!sealed_) {
+    total_ += size;
+    if (kept_.size() < spool_bytes_)
+      kept_.append(buffer, std::min<std::uint64_t>(size, spool_bytes_ - kept_.size()));
+  }
+  return size;
 }
 
 kj::Promise<void> output_stream::step() {
-  // One buffer for every stream: what is read is copied on before control returns to the event
-  // loop.
-  static char buffer[chunk_bytes];
-  // After so many reads without a reader, other work gets its turn.
-  for (int reads = 0; reads < 16; ++reads) {
+  for (int reads = 0; reads < reads_in_a_row; ++reads) {
     if (sink_ != nullptr && sent_ < kept_.size()) {
       const auto n = std::min(chunk_bytes, kept_.size() - sent_);
       auto sending = send(kept_.data() + sent_, n);
       sent_ += n;
       return sending.then([this] { return step(); });
     }
-    if (ended_)
-      return finish();
-    const ssize_t n = ::read(pipe_, buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0 && errno == EAGAIN) {
-      auto pair = kj::newPromiseAndFulfiller<void>();
-      wake_ = kj::mv(pair.fulfiller);
-      return observer_->whenBecomesReadable().exclusiveJoin(kj::mv(pair.promise)).then([this] {
-        return step();
-      });
-    }
-    if (n <= 0) {
-      ended_ = true;
+    if (ended_) {
       observer_ = nullptr;
       pipe_ = nullptr;
-      continue;
+      return finish();
     }
-    const auto size = static_cast<std::size_t>(n);
-    if (!sealed_) {
-      total_ += size;
-      if (kept_.size() < spool_bytes_)
-        kept_.append(buffer, std::min<std::uint64_t>(size, spool_bytes_ - kept_.size()));
-    }
-    if (sink_ != nullptr) {
+    const auto size = fetch();
+    if (size > 0 && sink_ != nullptr) {
       sent_ = kept_.size();
       return send(buffer, size).then([this] { return step(); });
     }
+    if (size > 0 || ended_)
+      continue;
+    if (!observer_)
+      observer_ = kj::heap<kj::UnixEventPort::FdObserver>(
+        port_, pipe_.get(), kj::UnixEventPort::FdObserver::OBSERVE_READ);
+    auto pair = kj::newPromiseAndFulfiller<void>();
+    wake_ = kj::mv(pair.fulfiller);
+    return observer_->whenBecomesReadable().exclusiveJoin(kj::mv(pair.promise)).then([this] {
+      return step();
+    });
   }
   return kj::evalLater([this] { return step(); });
 }
@@ -120,6 +143,7 @@ kj::Promise<void> output_stream::attach(wire::ByteSink::Client sink) {
   sent_ = 0;
   if (wake_)
     wake_->fulfill();
+  begin();
   return kj::mv(pair.promise);
 }
 

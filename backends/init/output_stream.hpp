@@ -12,15 +12,19 @@ namespace dsec::init {
 
 /// One of a command's two output streams: our end of the pipe, what the spool keeps of it, and the
 /// reader that is attached. Without a reader, what the spool has no room for is counted and
-/// dropped. With one, the pipe is read only as fast as the reader takes it.
+/// dropped. With one, the pipe is read only as fast as the reader takes it. Until `begin` nothing is
+/// read but by `pull`: a short command costs no round of the event loop.
 class output_stream {
 public:
   /// `pipe` is the reading end, non-blocking. The first `spool_bytes` are kept.
   output_stream(kj::UnixEventPort& port, kj::AutoCloseFd pipe, std::uint64_t spool_bytes);
 
-  /// Reads until the last writer has closed the pipe. Call once; the stream must outlive the
-  /// promise.
-  kj::Promise<void> run();
+  /// Reads from now on whatever comes, until the last writer has closed the pipe. Idempotent.
+  void begin();
+
+  /// Takes what lies in the pipe at this moment, unless a reader is attached. True if that was the
+  /// rest.
+  bool pull();
 
   bool ended() const {
     return ended_;
@@ -55,14 +59,15 @@ public:
   kj::Promise<void> attach(wire::ByteSink::Client sink);
 
 private:
-  struct attachment;
-
+  /// Bytes read into the buffer and kept; 0: none are there now, or the stream has ended.
+  std::size_t fetch();
   kj::Promise<void> step();
   kj::Promise<void> send(const char* bytes, std::size_t size);
   kj::Promise<void> finish();
   void detach();
 
   kj::AutoCloseFd pipe_;
+  kj::UnixEventPort& port_;
   kj::Own<kj::UnixEventPort::FdObserver> observer_; ///< Goes before the descriptor it observes.
   std::uint64_t spool_bytes_;
   std::string kept_;
@@ -78,6 +83,9 @@ private:
   kj::Maybe<wire::ByteSink::Client> sink_;
   kj::Own<kj::PromiseFulfiller<void>> tell_detached_;
   std::size_t sent_ = 0; ///< Bytes of the spool that the reader has.
+
+  bool begun_ = false;
+  kj::Promise<void> task_; ///< Goes first: it uses the rest.
 };
 
 } // namespace dsec::init

@@ -39,7 +39,6 @@ namespace {
 
 using namespace dsec::init::reaper;
 
-constexpr std::uint32_t descriptors_max = descriptors_fixed + joins_max;
 constexpr char path_default[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 struct main_process {
@@ -47,18 +46,48 @@ struct main_process {
   std::uint64_t exec_id = 0;
 };
 
-main_process mains[mains_max];
+constinit main_process mains[mains_max];
 
 struct received {
   int fds[descriptors_max];
   std::uint32_t count = 0;
 };
 
-void tell(verb what, std::uint64_t exec_id, int value) {
+/// From the keep_request, and the group that the last spawn named.
+struct kept_files {
+  int input = -1;
+  int group = -1;
+  int joins[joins_max] = {};
+  std::uint32_t join_count = 0;
+};
+
+// Nothing runs constructors here.
+constinit kept_files kept;
+
+struct datagram {
+  constexpr datagram() : head{}, block{} {}
+
+  union {
+    unsigned char head[sizeof(spawn_request)];
+    verb what;
+    keep_request keep;
+    spawn_request spawn;
+    signal_request signal;
+  };
+  char block[inline_bytes_max];
+};
+
+constinit datagram request;
+
+/// Of a child, for an inline block: no string is shorter than its NUL.
+char* pointers[inline_bytes_max + 2];
+
+void tell(verb what, std::uint64_t exec_id, int value, stage where = stage::none) {
   event message;
   message.what = what;
   message.value = value;
   message.exec_id = exec_id;
+  message.where = where;
   long sent;
   do
     sent = call(SYS_sendto, socket_fd, address(&message), sizeof message, MSG_NOSIGNAL);
@@ -74,11 +103,8 @@ void close_all(const received& given) {
 
 // The rest runs in the child, between clone and exec.
 
-[[noreturn]] void fail(int status, stage where, long answer) {
-  spawn_failure message;
-  message.where = where;
-  message.number = static_cast<int>(-answer);
-  call(SYS_write, status, address(&message), sizeof message);
+[[noreturn]] void fail(stage where, long answer) {
+  tell(verb::not_started, request.spawn.exec_id, static_cast<int>(-answer), where);
   leave(127);
 }
 
@@ -152,50 +178,86 @@ const char* point_at(char** to, std::uint32_t count, const char* text, const cha
   return text;
 }
 
-[[noreturn]] void become(const spawn_request& request, const received& given) {
-  const int status = given.fds[4];
-  long block = call(SYS_mmap, 0, request.block_bytes, PROT_READ, MAP_PRIVATE, given.fds[0], 0);
-  if (block < 0 && block > -4096)
-    fail(status, stage::read_block, block);
-  const auto pointers = (std::uint64_t{request.argument_count} + request.variable_count + 2) * 8;
-  long table = call(SYS_mmap, 0, static_cast<long>(pointers), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (table < 0 && table > -4096)
-    fail(status, stage::read_block, table);
-  const char* text = reinterpret_cast<const char*>(block);
-  const char* end = text + request.block_bytes;
-  auto** argv = reinterpret_cast<char**>(table);
-  auto** env = argv + request.argument_count + 1;
+/// What a spawn was handed beside its outputs; -1 where it was not.
+struct spawn_files {
+  int out, err;
+  int block = -1, input = -1, status = -1, group = -1;
+};
+
+[[noreturn]] void become(const spawn_files& files) {
+  const auto& ask = request.spawn;
+  const char* text = request.block;
+  char** argv = pointers;
+  if (files.block >= 0) {
+    long block = call(SYS_mmap, 0, ask.block_bytes, PROT_READ, MAP_PRIVATE, files.block, 0);
+    if (block < 0 && block > -4096)
+      fail(stage::read_block, block);
+    const auto bytes = (std::uint64_t{ask.argument_count} + ask.variable_count + 2) * sizeof(char*);
+    long table = call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (table < 0 && table > -4096)
+      fail(stage::read_block, table);
+    text = reinterpret_cast<const char*>(block);
+    argv = reinterpret_cast<char**>(table);
+  }
+  const char* end = text + ask.block_bytes;
+  auto** env = argv + ask.argument_count + 1;
   const char* cwd = text;
   const char* rest = skip_string(text, end);
   if (rest)
-    rest = point_at(argv, request.argument_count, rest, end);
+    rest = point_at(argv, ask.argument_count, rest, end);
   if (rest)
-    rest = point_at(env, request.variable_count, rest, end);
-  if (!rest || request.argument_count == 0)
-    fail(status, stage::read_block, -EBADMSG);
+    rest = point_at(env, ask.variable_count, rest, end);
+  if (!rest || ask.argument_count == 0)
+    fail(stage::read_block, -EBADMSG);
 
-  for (std::uint32_t i = 0; i < request.join_count; ++i)
-    if (long n = call(SYS_write, given.fds[descriptors_fixed + i], address("0"), 1); n < 0)
-      fail(status, stage::join_group, n);
+  if (long n = call(SYS_write, kept.group, address("0"), 1); n < 0)
+    fail(stage::join_group, n);
+  for (std::uint32_t i = 0; i < kept.join_count; ++i)
+    if (long n = call(SYS_write, kept.joins[i], address("0"), 1); n < 0)
+      fail(stage::join_group, n);
   call(SYS_setsid);
+  const int streams[] = {files.input >= 0 ? files.input : kept.input, files.out, files.err};
   for (int i = 0; i < 3; ++i)
-    if (long n = call(SYS_dup2, given.fds[1 + i], i); n < 0)
-      fail(status, stage::standard_streams, n);
+    if (long n = call(SYS_dup2, streams[i], i); n < 0)
+      fail(stage::standard_streams, n);
   if (long n = call(SYS_chdir, address(cwd)); n < 0)
-    fail(status, stage::directory, n);
-  if (long n = call(SYS_setgroups, request.group_count, address(request.groups)); n < 0)
-    fail(status, stage::identity, n);
-  if (long n = call(SYS_setresgid, request.gid, request.gid, request.gid); n < 0)
-    fail(status, stage::identity, n);
-  if (long n = call(SYS_setresuid, request.uid, request.uid, request.uid); n < 0)
-    fail(status, stage::identity, n);
+    fail(stage::directory, n);
+  if (long n = call(SYS_setgroups, ask.group_count, address(ask.groups)); n < 0)
+    fail(stage::identity, n);
+  if (long n = call(SYS_setresgid, ask.gid, ask.gid, ask.gid); n < 0)
+    fail(stage::identity, n);
+  if (long n = call(SYS_setresuid, ask.uid, ask.uid, ask.uid); n < 0)
+    fail(stage::identity, n);
   const std::uint64_t none = 0;
   call(SYS_rt_sigprocmask, SIG_SETMASK, address(&none), 0, sizeof none);
-  fail(status, stage::execute, execute(argv[0], argv, env));
+  fail(stage::execute, execute(argv[0], argv, env));
 }
 
-void spawn(const spawn_request& request, const received& given) {
+/// False if the descriptors are not those that the flags name.
+bool sort_files(const received& given, spawn_files& files) {
+  std::uint32_t n = 0;
+  auto next = [&] { return n < given.count ? given.fds[n++] : (++n, -1); };
+  const auto flags = request.spawn.flags;
+  files.out = next();
+  files.err = next();
+  if (flags & has_block)
+    files.block = next();
+  if (flags & has_input)
+    files.input = next();
+  if (flags & has_status)
+    files.status = next();
+  if (flags & has_group)
+    files.group = next();
+  return n == given.count;
+}
+
+void spawn(const spawn_files& files) {
+  if (files.group >= 0) {
+    if (kept.group >= 0)
+      call(SYS_close, kept.group);
+    kept.group = files.group;
+  }
   main_process* entry = nullptr;
   for (auto& m : mains)
     if (m.pid == 0) {
@@ -206,18 +268,28 @@ void spawn(const spawn_request& request, const received& given) {
   if (entry)
     pid = call(SYS_clone, SIGCHLD);
   if (pid == 0)
-    become(request, given);
-  close_all(given);
+    become(files);
+  const int handed[] = {files.out, files.err, files.block, files.input, files.status};
+  for (int fd : handed)
+    if (fd >= 0)
+      call(SYS_close, fd);
   if (pid < 0)
-    return tell(verb::not_cloned, request.exec_id, static_cast<int>(-pid));
+    return tell(verb::not_cloned, request.spawn.exec_id, static_cast<int>(-pid));
   entry->pid = pid;
-  entry->exec_id = request.exec_id;
+  entry->exec_id = request.spawn.exec_id;
 }
 
-void signal_main(const signal_request& request) {
+void keep(const received& given) {
+  kept.input = given.fds[0];
+  kept.join_count = request.keep.join_count;
+  for (std::uint32_t i = 0; i < kept.join_count; ++i)
+    kept.joins[i] = given.fds[1 + i];
+}
+
+void signal_main(const signal_request& asked) {
   for (auto& m : mains)
-    if (m.pid != 0 && m.exec_id == request.exec_id)
-      call(SYS_kill, m.pid, request.number);
+    if (m.pid != 0 && m.exec_id == asked.exec_id)
+      call(SYS_kill, m.pid, asked.number);
 }
 
 void reap() {
@@ -241,13 +313,6 @@ void reap() {
 
 /// One request; false when dsec-init is gone.
 bool serve() {
-  union {
-    verb what;
-    spawn_request spawn;
-    signal_request signal;
-    unsigned char bytes[sizeof(spawn_request)];
-  } request = {.bytes = {}};
-
   alignas(cmsghdr) unsigned char control[CMSG_SPACE(sizeof(int) * descriptors_max)];
   iovec part{&request, sizeof request};
   msghdr message{};
@@ -267,14 +332,23 @@ bool serve() {
     memcpy(given.fds, CMSG_DATA(header), given.count * sizeof(int));
   }
   const auto size = static_cast<std::size_t>(n);
-  if (size == sizeof(spawn_request) && request.what == verb::spawn
-      && request.spawn.join_count <= joins_max && request.spawn.group_count <= groups_max
-      && given.count == descriptors_fixed + request.spawn.join_count) {
-    spawn(request.spawn, given);
+  if (request.what == verb::spawn && size >= sizeof(spawn_request)
+      && request.spawn.group_count <= groups_max) {
+    const bool inline_block = !(request.spawn.flags & has_block);
+    spawn_files files{};
+    if (sort_files(given, files)
+        && (!inline_block || size == sizeof(spawn_request) + request.spawn.block_bytes)) {
+      spawn(files);
+      return true;
+    }
+  }
+  if (request.what == verb::keep && size == sizeof(keep_request) && kept.input < 0
+      && request.keep.join_count <= joins_max && given.count == 1 + request.keep.join_count) {
+    keep(given);
     return true;
   }
   close_all(given);
-  if (size == sizeof(signal_request) && request.what == verb::signal)
+  if (request.what == verb::signal && size == sizeof(signal_request))
     signal_main(request.signal);
   return true;
 }
@@ -317,9 +391,9 @@ extern "C" [[noreturn]] void reaper_main() {
   for (;;) {
     call(SYS_ppoll, address(wanted), 2, 0, 0, 0);
     if (wanted[1].revents) {
-      signalfd_siginfo drained[4];
-      while (call(SYS_read, signals, address(drained), sizeof drained) > 0)
-        continue;
+      // One at most: a standard signal does not queue.
+      signalfd_siginfo drained;
+      call(SYS_read, signals, address(&drained), sizeof drained);
       reap();
     }
     if (wanted[0].revents && !serve())

@@ -7,29 +7,60 @@
 #include <kj/io.h>
 
 #include <functional>
-#include <vector>
+#include <initializer_list>
+#include <string>
 
 namespace dsec::init {
 
-/// dsec-init's end of the socket to PID 1.
+/// dsec-init's end of the socket to PID 1. Descriptors that it is given stay the caller's.
 class reaper_link {
 public:
   reaper_link(kj::UnixEventPort& port, kj::AutoCloseFd socket);
 
-  /// The descriptors stay the caller's. unavailable when PID 1 does not read or is gone.
-  result<void> spawn(const reaper::spawn_request& request, const std::vector<int>& descriptors);
+  /// What every command needs: its input if it has none of its own, and the control group files it
+  /// joins; those that are -1 are passed over. Once, before the first spawn.
+  result<void> keep(int input, std::initializer_list<int> joins);
+
+  struct streams {
+    int out, err;
+    int input = -1;  ///< -1: what `keep` said.
+    int status = -1; ///< Closed by PID 1 and, when it starts or ends, by the command.
+  };
+
+  /// Fills in the request's flags and sends it with the block. `group` is the cgroup.procs file of
+  /// the command's own group. unavailable when PID 1 does not read or is gone.
+  result<void> spawn(reaper::spawn_request request, const std::string& block, const streams& three,
+                     int group);
 
   /// To the main process of an exec; a process that has ended is passed over.
   result<void> signal(std::uint64_t exec_id, int number);
 
-  /// Calls `tell` for every event; ends when PID 1 has closed its end.
-  kj::Promise<void> run(std::function<void(const reaper::event&)> tell);
+  /// Who is told of every event. Before `run`.
+  void on_event(std::function<void(const reaper::event&)> tell);
+
+  /// Tells every event that has come already. False once PID 1 has closed its end.
+  bool tell_pending();
+
+  /// Tells events as they come; ends when PID 1 has closed its end.
+  kj::Promise<void> run();
 
 private:
-  result<void> send(const void* bytes, std::size_t size, const std::vector<int>& descriptors);
+  struct descriptors {
+    int fds[reaper::descriptors_max];
+    std::size_t count = 0;
+
+    void add(int fd) {
+      fds[count++] = fd;
+    }
+  };
+
+  result<void> send(const void* head, std::size_t head_bytes, const std::string* block,
+                    const descriptors& given);
 
   kj::AutoCloseFd socket_;
   kj::UnixEventPort::FdObserver observer_;
+  std::function<void(const reaper::event&)> tell_;
+  int group_ = -1; ///< The last that PID 1 was handed.
 };
 
 } // namespace dsec::init

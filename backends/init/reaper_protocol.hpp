@@ -15,26 +15,46 @@ inline constexpr std::uint32_t joins_max = 6;
 /// Main processes at once. dsec-init refuses more before it asks.
 inline constexpr std::uint32_t mains_max = 1024;
 
+/// An argument block up to this size travels in the datagram itself.
+inline constexpr std::uint32_t inline_bytes_max = 8 << 10;
+
 enum class verb : std::uint32_t {
-  spawn = 1,  ///< spawn_request, with descriptors.
-  signal,     ///< signal_request.
-  ready,      ///< event: the reaper runs its loop.
-  not_cloned, ///< event: `value` is the errno of clone.
-  exited,     ///< event: `value` is the exit code.
-  signalled,  ///< event: `value` is the signal that ended it.
+  keep = 1,    ///< keep_request: once, before the first spawn.
+  spawn,       ///< spawn_request.
+  signal,      ///< signal_request.
+  ready,       ///< event: the reaper runs its loop.
+  not_cloned,  ///< event: `value` is the errno of clone.
+  not_started, ///< event: a child could not become its command; `exited` follows.
+  exited,      ///< event: `value` is the exit code.
+  signalled,   ///< event: `value` is the signal that ended it.
 };
 
-/// Descriptors of a spawn, in this order: block, stdin, stdout, stderr, status, then `joins` files.
-inline constexpr std::uint32_t descriptors_fixed = 5;
+/// What every child needs, with its descriptors: the input of commands without one, then the control
+/// group files (at most `joins_max`) that each child joins.
+struct keep_request {
+  verb what = verb::keep;
+  std::uint32_t join_count = 0;
+};
+
+/// Which descriptors follow the two output streams of a spawn, in this order.
+enum spawn_flags : std::uint32_t {
+  has_block = 1, ///< The block, when it is too large for the datagram.
+  has_input = 2,
+  has_status = 4, ///< Closes by itself when the command starts or the child ends.
+  has_group = 8,  ///< The control group file of this command and of those after it.
+};
+
+inline constexpr std::uint32_t descriptors_max = 7;
 
 struct spawn_request {
   verb what = verb::spawn;
-  std::uint32_t uid = 0;
+  std::uint32_t flags = 0;
   std::uint64_t exec_id = 0;
+  std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::uint32_t group_count = 0;
-  std::uint32_t join_count = 0;
-  /// The block descriptor: cwd, then argv, then env, each string with its NUL.
+  /// The block: cwd, then argv, then env, each string with its NUL. It follows this struct, or lies
+  /// in its descriptor.
   std::uint32_t argument_count = 0;
   std::uint32_t variable_count = 0;
   std::uint32_t block_bytes = 0;
@@ -47,15 +67,10 @@ struct signal_request {
   std::uint64_t exec_id = 0;
 };
 
-struct event {
-  verb what = verb::ready;
-  std::int32_t value = 0;
-  std::uint64_t exec_id = 0;
-};
-
 /// Where a child was when it failed.
 enum class stage : std::uint32_t {
-  read_block = 1,
+  none,
+  read_block,
   join_group,
   standard_streams,
   directory,
@@ -63,11 +78,12 @@ enum class stage : std::uint32_t {
   execute,
 };
 
-/// What a child writes to its status descriptor when it cannot become the command. The descriptor
-/// closes by itself when the command starts, so end of file without this is success.
-struct spawn_failure {
-  stage where = stage::execute;
-  std::int32_t number = 0;
+struct event {
+  verb what = verb::ready;
+  std::int32_t value = 0; ///< not_started: an errno value.
+  std::uint64_t exec_id = 0;
+  stage where = stage::none; ///< not_started only.
+  std::uint32_t unused = 0;
 };
 
 } // namespace dsec::init::reaper

@@ -18,8 +18,8 @@ namespace {
 /// How long an ended sandbox stays reachable, so that pending answers leave.
 constexpr auto farewell = 1 * kj::SECONDS;
 
-int procs_of(int folder) {
-  return folder < 0 ? -1 : ::openat(folder, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+kj::AutoCloseFd procs_of(int folder) {
+  return kj::AutoCloseFd{folder < 0 ? -1 : ::openat(folder, "cgroup.procs", O_WRONLY | O_CLOEXEC)};
 }
 
 std::string how_it_ended(int pidfd) {
@@ -44,9 +44,7 @@ sandbox::sandbox(launch given, privileged_files privileged, kj::AsyncIoContext& 
     reaper{port, kj::AutoCloseFd{given_.reaper_socket}},
     groups{given_.payload_v2},
     files{port, kj::mv(privileged_.user_namespace), kj::mv(privileged_.mount_namespace)},
-    commands{{port, timer, reaper, groups, counts, given_, privileged_.null_device.get(),
-              procs_of(given_.memory_v1), procs_of(given_.pids_v1), procs_of(given_.cpu_v1)},
-             files},
+    commands{{port, timer, reaper, groups, counts, given_}, files},
     freeze{port,
            timer,
            given_.payload_v2,
@@ -72,7 +70,9 @@ sandbox::sandbox(launch given, privileged_files privileged, kj::AsyncIoContext& 
 }
 
 kj::Promise<void> sandbox::run() {
-  auto events = reaper.run([this](const reaper::event& e) { commands.told(e); });
+  hand_over_kept();
+  reaper.on_event([this](const reaper::event& e) { commands.told(e); });
+  auto events = reaper.run();
   auto death = reaper_observer_.whenBecomesReadable();
   // What PID 1 told last is heard before its death is; its socket closes a moment before the
   // process has ended and can say how.
@@ -84,6 +84,14 @@ kj::Promise<void> sandbox::run() {
              .eagerlyEvaluate([](kj::Exception&&) {});
   leases.renew(given_.pause_after_ms, given_.stop_after_ms);
   return kj::mv(over_promise_);
+}
+
+void sandbox::hand_over_kept() {
+  const auto memory = procs_of(given_.memory_v1);
+  const auto pids = procs_of(given_.pids_v1);
+  const auto cpu = procs_of(given_.cpu_v1);
+  // A PID 1 that cannot be told is dying, which is seen where its events end.
+  (void)reaper.keep(privileged_.null_device, {memory, pids, cpu});
 }
 
 void sandbox::reaper_ended() {

@@ -49,6 +49,7 @@ public:
   lease leases;
 
 private:
+  void hand_over_kept();
   void reaper_ended();
   void lease_expired();
   void end(wire::Outcome::Kind kind, const char* word, const std::string& detail);

@@ -65,9 +65,9 @@ void supervise(launch given) {
     give_up(given, locked.error());
   try {
     auto io = kj::setupAsyncIo();
-    const int listener = given.listener;
+    kj::AutoCloseFd listener{given.listener};
     sandbox served{std::move(given), kj::mv(*files), io};
-    gate entrance{served, *io.lowLevelProvider, listener};
+    gate entrance{served, kj::mv(listener)};
     auto accepting = entrance.run().eagerlyEvaluate([](kj::Exception&&) {});
     served.run().wait(io.waitScope);
   } catch (const kj::Exception& e) {

@@ -106,14 +106,17 @@ resolve_user(std::string_view user, std::string_view passwd, std::string_view gr
   return found;
 }
 
-kj::Promise<result<identity>> resolve_user_inside(file_errands& files, std::string user) {
+std::optional<identity> user_by_number(std::string_view user) {
   if (user.empty() || user == "root" || user == "0")
-    return result<identity>{identity{}};
-  std::string_view group_part = user;
-  const auto uid = number_in(take(group_part, ':'));
-  const auto gid = number_in(group_part);
+    return identity{};
+  const auto uid = number_in(take(user, ':'));
+  const auto gid = number_in(user);
   if (uid && gid)
-    return result<identity>{identity{*uid, *gid, {}}};
+    return identity{*uid, *gid, {}};
+  return {};
+}
+
+kj::Promise<result<identity>> resolve_user_inside(file_errands& files, std::string user) {
   return content_inside(files, "/etc/passwd")
     .then([&files, user = std::move(user)](std::string&& passwd) mutable {
       return content_inside(files, "/etc/group")

@@ -6,6 +6,7 @@
 #include <kj/async.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,10 @@ struct identity {
 result<identity>
 resolve_user(std::string_view user, std::string_view passwd, std::string_view group);
 
-/// The same for the sandbox's own files. "" and "root" are answered without reading them, and so
-/// are a uid and gid given as numbers.
+/// Who "", "root" and a uid with a gid are, whatever the files say; nothing for the others.
+std::optional<identity> user_by_number(std::string_view user);
+
+/// As `resolve_user`, with the sandbox's own files.
 kj::Promise<result<identity>> resolve_user_inside(file_errands& files, std::string user);
 
 } // namespace dsec::init

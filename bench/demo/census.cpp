@@ -56,44 +56,87 @@ bool is_pid(const fs::path& path) {
          && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-void count_processes(const installation& where, census& x) {
+/// What the lock files in the run directory say: a slot is a sandbox's, or is prepared for the next
+/// one.
+struct slots {
+  std::map<std::string, std::string> sandbox; ///< "_<slot>" -> sandbox id.
+  std::map<std::string, int> init;            ///< Sandbox id -> pid of its dsec-init.
+  std::set<std::string> prepared;             ///< "_<slot>".
+
+  explicit slots(const installation& where) {
+    for (const auto& file : entries(where.run_dir)) {
+      if (file.extension() != ".lock" || file.stem() == "spawner")
+        continue;
+      std::istringstream words{slurp(file)};
+      std::string word;
+      unsigned slot = 0;
+      int pid = 0;
+      words >> word >> slot >> word >> pid;
+      auto name = file.stem().string();
+      if (name.starts_with('_')) {
+        prepared.insert(name);
+      } else {
+        sandbox[fmt::format("_{}", slot)] = name;
+        init[name] = pid;
+      }
+    }
+  }
+
+  /// Whose a group or subvolume of this name is: a sandbox; nobody's, if it has the name of a slot
+  /// that nobody holds; or empty, if it stands between sandboxes.
+  std::string owner(const std::string& name) const {
+    if (auto id = sandbox_in(name); !id.empty())
+      return id;
+    if (auto held = sandbox.find(name); held != sandbox.end())
+      return held->second;
+    return prepared.contains(name) || !is_pid(name.substr(1)) ? std::string{} : "slot " + name;
+  }
+};
+
+/// The component after the installation's root in /proc/<pid>/cgroup; empty: not one of its
+/// processes.
+std::string group_of(const fs::path& process, const std::string& root) {
+  auto groups = slurp(process / "cgroup");
+  auto at = groups.find(root);
+  if (at == std::string::npos)
+    return {};
+  auto rest = groups.substr(at + root.size());
+  return rest.substr(0, rest.find_first_of("/\n"));
+}
+
+void count_processes(const installation& where, const slots& held, census& x) {
   auto root = "/" + cgroup_root(where) + "/";
-  std::set<std::string> networks;
-  std::set<std::string> mount_namespaces;
-  auto own_mounts = link_of("/proc/self/ns/mnt");
+  std::set<std::string> pooled;
+  auto own_network = link_of("/proc/self/ns/net");
   for (const auto& process : entries("/proc")) {
     if (!is_pid(process))
       continue;
-    auto groups = slurp(process / "cgroup");
-    auto at = groups.find(root);
-    if (at == std::string::npos)
+    auto group = group_of(process, root);
+    if (group.empty())
       continue;
-    auto id = sandbox_in(groups.substr(at, groups.find('\n', at) - at));
-    auto pid = process.filename().string();
-    if (id.empty()) {
-      ++x.standing["spawner processes"];
-      for (const auto& fd : entries(process / "fd"))
-        if (auto target = link_of(fd); target.rfind("net:[", 0) == 0)
-          networks.insert(target);
-    } else {
-      x.of_sandboxes["processes"].insert(id + " pid " + pid);
-      x.of_sandboxes["network namespaces"].insert(link_of(process / "ns/net"));
+    auto owner = held.owner(group);
+    auto network = link_of(process / "ns/net");
+    if (!owner.empty()) {
+      x.of_sandboxes["processes"].insert(owner + " pid " + process.filename().string());
+      if (!network.empty() && network != own_network)
+        x.of_sandboxes["network namespaces"].insert(network);
+      continue;
     }
-    auto mounts = link_of(process / "ns/mnt");
-    if (mounts != own_mounts)
-      mount_namespaces.insert(mounts);
+    ++x.standing[held.prepared.contains(group) ? "prepared processes" : "spawner processes"];
+    pooled.insert(network);
+    for (const auto& fd : entries(process / "fd"))
+      if (auto target = link_of(fd); target.starts_with("net:["))
+        pooled.insert(target);
   }
-  auto& used = x.of_sandboxes["network namespaces"];
-  used.erase(link_of("/proc/self/ns/net"));
-  used.erase("");
-  x.standing["pooled network namespaces"] = networks.size();
-  x.standing["mount namespaces"] = mount_namespaces.size();
+  pooled.erase(own_network);
+  pooled.erase("");
+  x.standing["pooled network namespaces"] = pooled.size();
 }
 
-void count_cgroups(const installation& where, census& x) {
+void count_cgroups(const installation& where, const slots& held, census& x) {
   auto look = [&](const fs::path& hierarchy) {
     for (const auto& group : entries(hierarchy / cgroup_root(where)))
-      if (!sandbox_in(group.filename().string()).empty())
+      if (fs::is_directory(group) && !held.owner(group.filename().string()).empty())
         x.of_sandboxes["cgroups"].insert(group.string());
   };
   look("/sys/fs/cgroup");
@@ -101,13 +144,14 @@ void count_cgroups(const installation& where, census& x) {
     look(hierarchy);
 }
 
-void count_files(const installation& where, census& x) {
+void count_files(const installation& where, const slots& held, census& x) {
   for (const auto& file : entries(where.run_dir))
     if (!sandbox_in(file.filename().string()).empty())
       x.of_sandboxes["run files"].insert(file.filename().string());
   for (const auto& subvolume : entries(where.run_dir / "scratch"))
-    if (!sandbox_in(subvolume.filename().string()).empty())
-      x.of_sandboxes["subvolumes"].insert(subvolume.filename().string());
+    if (auto owner = held.owner(subvolume.filename().string()); !owner.empty())
+      x.of_sandboxes["subvolumes"].insert(owner);
+  x.standing["prepared sandboxes"] = held.prepared.size();
 }
 
 void count_kernel_objects(const installation& where, census& x) {
@@ -146,9 +190,10 @@ std::uint64_t census::leaks() const {
 
 census take_census(const installation& where) {
   census x;
-  count_processes(where, x);
-  count_cgroups(where, x);
-  count_files(where, x);
+  slots held{where};
+  count_processes(where, held, x);
+  count_cgroups(where, held, x);
+  count_files(where, held, x);
   count_kernel_objects(where, x);
   return x;
 }
@@ -156,7 +201,7 @@ census take_census(const installation& where) {
 census settled_census(const installation& where, std::chrono::milliseconds patience,
                       const std::function<bool(const census&)>& good) {
   constexpr auto pause = std::chrono::milliseconds{100};
-  constexpr int calm_wanted = 15;
+  constexpr int calm_wanted = 8;
   auto until = std::chrono::steady_clock::now() + patience;
   auto last = take_census(where);
   for (int calm = 0; std::chrono::steady_clock::now() < until;) {
@@ -198,39 +243,14 @@ std::string describe(const census& x) {
 }
 
 std::map<std::string, int> init_pids(const installation& where) {
-  // dsec-init is the process of the sandbox that stands in the host's own pid namespace.
-  std::map<std::string, int> found;
-  auto root = "/" + cgroup_root(where) + "/";
-  auto own = link_of("/proc/self/ns/pid");
-  for (const auto& process : entries("/proc")) {
-    if (!is_pid(process))
-      continue;
-    auto groups = slurp(process / "cgroup");
-    auto at = groups.find(root);
-    if (at == std::string::npos || link_of(process / "ns/pid") != own)
-      continue;
-    if (auto id = sandbox_in(groups.substr(at, groups.find('\n', at) - at)); !id.empty())
-      found[id] = std::stoi(process.filename().string());
-  }
-  return found;
+  return slots{where}.init;
 }
 
 int spawner_pid(const installation& where) {
-  for (const auto& process : entries("/proc")) {
-    if (!is_pid(process) || fs::path{link_of(process / "exe")}.filename() != "dsec-spawner")
-      continue;
-    auto groups = slurp(process / "cgroup");
-    auto at = groups.find("/" + cgroup_root(where) + "/");
-    if (at == std::string::npos
-        || !sandbox_in(groups.substr(at, groups.find('\n', at) - at)).empty())
-      continue;
-    // Its workers are forks of it; the spawner is the one whose parent is none of them.
-    auto status = slurp(process / "status");
-    auto parent = std::stoi(status.substr(status.find("PPid:") + 5));
-    if (fs::path{link_of(fmt::format("/proc/{}/exe", parent))}.filename() != "dsec-spawner")
-      return std::stoi(process.filename().string());
-  }
-  return -1;
+  int pid = -1;
+  std::istringstream{slurp(where.run_dir / "spawner.lock")} >> pid;
+  auto program = fs::path{link_of(fmt::format("/proc/{}/exe", pid))}.filename().string();
+  return program.starts_with("dsec-spawner") ? pid : -1;
 }
 
 } // namespace dsec::demo

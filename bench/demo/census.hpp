@@ -44,7 +44,7 @@ std::set<std::string> leaked(const census& before, const census& after);
 /// "kind n, kind n".
 std::string describe(const census& x);
 
-/// Ids of sandboxes that have a process now -> the pid of their dsec-init.
+/// Sandbox id -> pid of its dsec-init, as its lock file says.
 std::map<std::string, int> init_pids(const installation& where);
 
 /// The spawner that serves `run_dir`; -1 if none runs.

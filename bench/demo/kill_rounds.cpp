@@ -119,7 +119,7 @@ void random_round(train_options options, unsigned round, const census& before,
   options.job = unused_job(fmt::format("kill-{}", round));
   options.seed = random();
   forget_notes(options);
-  auto role = std::string{roles[random() % roles.size()]};
+  auto role = std::string{roles[round % roles.size()]};
   auto trainer = child::start(train_command(options));
   if (!trainer) {
     sum.broken.push_back(options.job + ": " + trainer.error().message);
@@ -172,7 +172,9 @@ bool point_round(train_options options, const std::string& role, unsigned n, con
   verify(options, before, may_fail(role, options), sum);
   bool reached = std::filesystem::exists(marker);
   sum.kills[role] += reached ? 1 : 0;
-  fmt::print(stderr, "{}: {}\n", options.job, reached ? "killed there" : "past the last point");
+  fmt::print(stderr, "{}: {}; so far lost {}, duplicated {}, leaked {}, broken {}\n", options.job,
+             reached ? "killed there" : "past the last point", sum.lost.size(),
+             sum.duplicated.size(), sum.leaked.size(), sum.broken.size());
   return reached;
 }
 

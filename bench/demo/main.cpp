@@ -41,6 +41,9 @@ int close_and_count(const train_options& options) {
   auto live = (*engine)->list().get();
   if (!closed || !live)
     return complain(closed ? live.error() : closed.error()), 255;
+  for (const auto& x : *live)
+    if (auto found = (*engine)->find(x.id).get())
+      static_cast<void>(found->stop().get());
   return static_cast<int>(std::min<std::size_t>(live->size(), 254));
 }
 

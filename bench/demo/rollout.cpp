@@ -20,6 +20,12 @@ double ms_since(clock::time_point start) {
   return std::chrono::duration<double, std::milli>(clock::now() - start).count();
 }
 
+void show_progress(training& t) {
+  if (!t.options.quiet)
+    t.bar.update(t.acked, t.steps_total,
+                 fmt::format("| rollouts done {} | replayed {}", t.finished, t.replayed));
+}
+
 /// FNV-1a: the same in every process, which std::hash need not be.
 std::uint64_t fingerprint(const std::string& bytes) {
   std::uint64_t h = 14695981039346656037ull;
@@ -156,8 +162,7 @@ routine<verdict> act(training& t, const rollout_plan& plan, const sandbox& box) 
       co_await t.loop.sleep(std::chrono::milliseconds{
         static_cast<std::int64_t>(static_cast<double>(what.think.count()) / t.options.speed)});
     auto got = co_await perform(t, plan.name, box, step, what, tree);
-    t.bar.update(t.acked, t.steps_total,
-                 fmt::format("| rollouts done {} | replayed {}", t.finished, t.replayed));
+    show_progress(t);
     if (!got)
       co_return ended_by(got.error(), fmt::format("step {}", step));
     if (got->outcome.kind != outcome_kind::exited)
@@ -192,8 +197,7 @@ detached_routine roll_out(training& t, const rollout_plan& plan, future<sandbox>
   }
   t.notes.append(event);
   ++t.finished;
-  t.bar.update(t.acked, t.steps_total,
-               fmt::format("| rollouts done {} | replayed {}", t.finished, t.replayed));
+  show_progress(t);
   if (t.finished == t.options.sandboxes)
     t.loop.stop();
 }

@@ -159,7 +159,8 @@ int train(train_options options) {
   for (std::size_t i = 0; i < plans.size(); ++i)
     t.loop.post([&t, &plan = plans[i], future = created[i]] { roll_out(t, plan, future); });
   t.loop.run();
-  t.bar.finish();
+  if (!t.options.quiet)
+    t.bar.finish();
   return conclude(t);
 }
 

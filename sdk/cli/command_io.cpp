@@ -82,12 +82,17 @@ pump(kj::AsyncInputStream& from, wire::ByteSink::Client to, kj::ArrayPtr<kj::byt
     });
 }
 
+/// The first signal is the command's; a second one ends this program.
 kj::Promise<void> forward(client& at, wire::ExecHandle::Client to, int number) {
-  return at.io.unixEventPort.onSignal(number).then([&at, to, number](siginfo_t) mutable {
+  return at.io.unixEventPort.onSignal(number).then([to, number](siginfo_t) mutable {
+    std::signal(number, SIG_DFL);
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, number);
+    ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
     auto request = to.signalRequest();
     request.setNumber(number);
-    return request.send().ignoreResult().then(
-      [&at, to, number]() mutable { return forward(at, kj::mv(to), number); });
+    return request.send().ignoreResult();
   });
 }
 

@@ -7,13 +7,17 @@
 
 namespace dsec {
 
-/// The answer of another thread as a promise of this loop. Loop only.
+/// The answer of another thread as a promise of this loop. Loop only. It takes the future's one
+/// callback: whoever else sets it afterwards turns this answer into `unavailable`.
 template <class T>
 kj::Promise<result<T>> await(io_loop& loop, const future<T>& answer) {
   std::function<void()> resolve;
   auto arrived = loop.ticket(resolve);
   answer.then([resolve = std::move(resolve)](const result<T>&) { resolve(); });
-  return arrived.then([answer] { return answer.get(); });
+  return arrived.then([answer] {
+    return answer.ready() ? answer.get()
+                          : result<T>{error{errc::unavailable, "the answer went elsewhere"}};
+  });
 }
 
 } // namespace dsec

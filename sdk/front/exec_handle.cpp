@@ -120,9 +120,15 @@ void client_streams::close_input() {
   parts_->input->drop();
 }
 
-exec_handle::exec_handle(io_loop& loop, running_exec exec, when_dropped dropped)
-  : loop_{loop},
-    exec_{std::move(exec)},
+exec_handle::exec_handle(io_loop& loop, running_exec exec, std::shared_ptr<client_streams> streams,
+                         when_dropped dropped)
+  : exec_{std::move(exec)},
+    ended_{await(loop, exec_.result())
+             .then([streams = std::move(streams)](auto) {
+               if (streams)
+                 streams->close_input();
+             })
+             .fork()},
     dropped_{dropped} {}
 
 exec_handle::~exec_handle() {
@@ -132,8 +138,8 @@ exec_handle::~exec_handle() {
 
 kj::Promise<void> exec_handle::wait(WaitContext context) {
   context.allowCancellation();
-  return await(loop_, exec_.result()).then([context](result<exec_result> x) mutable {
-    if (x)
+  return ended_.addBranch().then([context, answer = exec_.result()]() mutable {
+    if (auto x = answer.get())
       wire::write(*x, context.getResults().initResult());
     else
       wire::write(x.error(), context.getResults().initError());

@@ -38,7 +38,9 @@ class exec_handle final : public wire::ExecHandle::Server {
 public:
   enum class when_dropped { cancel, keep };
 
-  exec_handle(io_loop& loop, running_exec exec, when_dropped dropped);
+  /// `streams` may be null.
+  exec_handle(io_loop& loop, running_exec exec, std::shared_ptr<client_streams> streams,
+              when_dropped dropped);
   ~exec_handle();
 
   kj::Promise<void> wait(WaitContext context) override;
@@ -46,8 +48,8 @@ public:
   kj::Promise<void> cancel(CancelContext context) override;
 
 private:
-  io_loop& loop_;
   running_exec exec_;
+  kj::ForkedPromise<void> ended_;
   when_dropped dropped_;
 };
 

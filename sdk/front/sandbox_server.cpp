@@ -34,11 +34,9 @@ public:
                                          params.getStderr(), params.hasStderr(), streamed_input);
     auto started = target_.start(std::move(spec), streams);
     auto results = context.getResults();
-    if (streamed_input) {
+    if (streamed_input)
       results.setStdin(streams->input_sink());
-      loop_.spawn(await(loop_, started.result()).then([streams](auto) { streams->close_input(); }));
-    }
-    results.setExec(kj::heap<exec_handle>(loop_, std::move(started), dropped));
+    results.setExec(kj::heap<exec_handle>(loop_, std::move(started), std::move(streams), dropped));
     return kj::READY_NOW;
   }
 

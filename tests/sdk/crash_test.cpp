@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -29,6 +30,17 @@ exec_spec step(std::uint64_t number, std::string script) {
   auto spec = exec_spec::shell(std::move(script));
   spec.step = number;
   return spec;
+}
+
+/// What is said of a sandbox once it has a cause, within 20 s.
+sandbox_info ended(const sandbox& box) {
+  auto late = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  auto info = value(box.info());
+  while (info.cause == end_cause::none && std::chrono::steady_clock::now() < late) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    info = value(box.info());
+  }
+  return info;
 }
 
 } // namespace
@@ -106,8 +118,7 @@ BOOST_AUTO_TEST_CASE(the_lease_of_a_killed_trainer_ends_its_sandbox_without_anyb
   BOOST_TEST_REQUIRE(std::filesystem::exists(tombstone));
   auto rt = at.open(state);
   auto box = value(rt->find(sandbox_id{id}));
-  auto info = value(box.info());
-  BOOST_TEST((info.cause == end_cause::lease_expired), info.detail);
+  BOOST_TEST(to_string(ended(box).cause) == "lease_expired");
 }
 
 BOOST_AUTO_TEST_CASE(a_killed_dsec_init_fails_its_sandbox_as_infrastructure_and_no_other) {
@@ -132,10 +143,7 @@ BOOST_AUTO_TEST_CASE(a_killed_dsec_init_fails_its_sandbox_as_infrastructure_and_
     BOOST_TEST((x.error().code == errc::unavailable || x.error().code == errc::invalid_state),
                x.error().message);
   BOOST_TEST(value(other.exec(exec_spec{{"true"}})).ok());
-  auto late = std::chrono::steady_clock::now() + std::chrono::seconds{20};
-  while (value(victim.info()).cause == end_cause::none && std::chrono::steady_clock::now() < late)
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
-  BOOST_TEST((value(victim.info()).cause == end_cause::infrastructure));
+  BOOST_TEST(to_string(ended(victim).cause) == "infrastructure");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
