@@ -108,15 +108,20 @@ std::optional<sim_time::duration> simulation::next_due() const {
   return due ? std::min(*due, timer) : timer;
 }
 
-bool simulation::next() {
-  settle();
+bool simulation::tick() {
   auto due = next_due();
   if (!due)
     return false;
   time_.advance_to(*due);
   follow_clock();
-  settle();
   return true;
+}
+
+bool simulation::next() {
+  settle();
+  bool more = tick();
+  settle();
+  return more;
 }
 
 void simulation::advance(std::chrono::nanoseconds by) {

@@ -60,7 +60,11 @@ public:
   /// Delivers everything that is due up to `by` from now.
   void advance(std::chrono::nanoseconds by);
 
-  /// Moves to the next thing that is due and delivers it. false if nothing ever will be.
+  /// Moves the clock to the next thing that is due, delivering nothing. false if nothing ever will
+  /// be.
+  bool tick();
+
+  /// Delivers what there is, moves to the next thing that is due, and delivers that.
   bool next();
 
   /// Timers that are set will not fire.

@@ -71,4 +71,6 @@ struct SpawnerHello {
   # "v1+v2" or "v2"
   cgroupRoot @6 :Text;
   # Name of dsec's own group below each hierarchy.
+  sandboxes @7 :UInt32;
+  # Those that somebody asked for. `slotsUsed` counts the ones built ahead as well.
 }

@@ -17,14 +17,17 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
   backend_events events;
   std::unique_ptr<spawner_link> spawner;
   std::unordered_map<sandbox_id, std::shared_ptr<init_link>> links;
+  std::shared_ptr<acknowledgements> durable;
   std::string prefix;
   std::uint64_t epoch = 0;
 
-  inside(io_loop& x, spawner_options options, backend_events told)
+  inside(io_loop& x, spawner_options options, backend_events told,
+         std::shared_ptr<acknowledgements> known)
     : loop{x},
       run_dir{options.run_dir},
       events{std::move(told)},
-      spawner{std::make_unique<spawner_link>(x, std::move(options))} {}
+      spawner{std::make_unique<spawner_link>(x, std::move(options))},
+      durable{std::move(known)} {}
 
   ~inside() {
     for (auto& [_, link] : links)
@@ -48,7 +51,7 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
   void connect(const sandbox_id& id, completion<found_phase> done) {
     if (auto* known = link(id))
       return done(known->phase());
-    loop.spawn(init_link::open(loop, id, socket_of(id), epoch)
+    loop.spawn(init_link::open(loop, id, socket_of(id), epoch, durable)
                  .then([weak = weak_from_this(), id, done](auto opened) {
                    auto self = weak.lock();
                    if (!self)
@@ -76,6 +79,7 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
     auto gone = std::move(i->second);
     links.erase(i);
     gone->close(init_link::ending::broken);
+    durable->take(id);
     // dsec-init writes its tombstone before it goes; none means that it was killed.
     auto end = read_tombstone(run_dir, id);
     events.ended(id, end ? *end : sandbox_end{end_cause::infrastructure, "dsec-init is gone"});
@@ -100,6 +104,7 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
       links.erase(i);
       link->close(init_link::ending::stopped);
     }
+    durable->take(id);
     spawner->destroy(id, std::move(done));
   }
 
@@ -113,9 +118,11 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
 };
 
 container_backend::container_backend(io_loop& loop, spawner_options options, backend_events events)
-  : loop_{loop} {
-  loop_.run(
-    [&] { inside_ = std::make_shared<inside>(loop_, std::move(options), std::move(events)); });
+  : loop_{loop},
+    durable_{std::make_shared<acknowledgements>()} {
+  loop_.run([&] {
+    inside_ = std::make_shared<inside>(loop_, std::move(options), std::move(events), durable_);
+  });
 }
 
 container_backend::~container_backend() {
@@ -214,10 +221,7 @@ void container_backend::signal(const sandbox_id& id, exec_id exec, int number) {
 }
 
 void container_backend::forget(const sandbox_id& id, exec_id exec) {
-  in_loop([id, exec](inside& x) {
-    if (auto* link = x.link(id))
-      link->forget(exec);
-  });
+  durable_->add(id, exec);
 }
 
 void container_backend::file(const sandbox_id& id, file_request request,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/backend.hpp"
+#include "backends/container/acknowledgements.hpp"
 #include "backends/container/io_loop.hpp"
 #include "backends/container/spawner_link.hpp"
 
@@ -55,6 +56,7 @@ private:
   void in_loop(Work work);
 
   io_loop& loop_;
+  std::shared_ptr<acknowledgements> durable_;
   std::shared_ptr<inside> inside_;
 };
 

@@ -81,6 +81,13 @@ namespace {
 /// Spool of a streamed exec, however little of it the caller wants to keep.
 constexpr std::uint64_t streamed_spool_bytes = 1 << 20;
 
+/// How long an acknowledgement waits for a command to travel with; doubled while there is none, up
+/// to the longest.
+constexpr auto release_delay_first = 50 * kj::MILLISECONDS;
+constexpr auto release_delay_last = 3200 * kj::MILLISECONDS;
+/// A larger answer is released at once: dsec-init holds its copy until then.
+constexpr std::uint64_t held_words_max = (64 << 10) / sizeof(capnp::word);
+
 /// A connected socket, or errno as a negative number.
 int dial(const std::filesystem::path& path) {
   sockaddr_un address{};
@@ -117,13 +124,14 @@ kj::Promise<result<kj::Own<kj::AsyncIoStream>>> connect(io_loop& loop, std::file
 } // namespace
 
 kj::Promise<result<std::shared_ptr<init_link>>>
-init_link::open(io_loop& loop, sandbox_id id, std::filesystem::path socket, std::uint64_t epoch) {
+init_link::open(io_loop& loop, sandbox_id id, std::filesystem::path socket, std::uint64_t epoch,
+                std::shared_ptr<acknowledgements> durable) {
   using link = result<std::shared_ptr<init_link>>;
   return connect(loop, std::move(socket))
-    .then([&loop, id, epoch](auto stream) -> kj::Promise<link> {
+    .then([&loop, id, epoch, durable](auto stream) -> kj::Promise<link> {
       if (!stream)
         return link{stream.error()};
-      auto made = std::make_shared<init_link>(loop, id, kj::mv(*stream));
+      auto made = std::make_shared<init_link>(loop, id, kj::mv(*stream), durable);
       return made->enter(epoch).then([made](result<void> entered) -> link {
         if (!entered)
           return entered.error();
@@ -132,11 +140,14 @@ init_link::open(io_loop& loop, sandbox_id id, std::filesystem::path socket, std:
     });
 }
 
-init_link::init_link(io_loop& loop, sandbox_id id, kj::Own<kj::AsyncIoStream> stream)
+init_link::init_link(io_loop& loop, sandbox_id id, kj::Own<kj::AsyncIoStream> stream,
+                     std::shared_ptr<acknowledgements> durable)
   : loop_{loop},
     id_{std::move(id)},
     fate_{std::make_shared<fate>()},
-    connection_{kj::heap<connection>(kj::mv(stream))} {
+    connection_{kj::heap<connection>(kj::mv(stream))},
+    durable_{std::move(durable)},
+    release_delay_{release_delay_first} {
   fate_->id = id_;
 }
 
@@ -182,6 +193,7 @@ void init_link::on_lost(std::function<void()> lost) {
 
 void init_link::close(ending how) {
   fate_->how = how;
+  read_.clear();
   connection_ = nullptr;
 }
 
@@ -230,29 +242,30 @@ void init_link::resume(completion<void> done) {
 void init_link::exec(std::shared_ptr<const exec_call> call, completion<exec_result> done) {
   auto debt = owe(std::move(done));
   if (call->sink || call->spec.stdin_bytes)
-    attend(std::move(call), std::move(debt));
+    exec_streamed(std::move(call), std::move(debt));
   else
-    run(*call, std::move(debt));
+    exec_collected(*call, std::move(debt));
 }
 
-void init_link::run(const exec_call& call, std::shared_ptr<owed<exec_result>> debt) {
+void init_link::exec_collected(const exec_call& call, std::shared_ptr<owed<exec_result>> debt) {
   auto request = connection_->init.runRequest();
   request.setId(call.id);
   wire::write(call.spec, request.initSpec());
-  auto ids = request.initForget(forgotten_.size());
+  const auto durable = take_durable();
+  auto ids = request.initForget(durable.size());
   for (unsigned i = 0; i < ids.size(); ++i)
-    ids.set(i, forgotten_[i]);
-  forgotten_.clear();
+    ids.set(i, durable[i]);
   auto answered = request.send();
   read_.clear();
   connection_->tasks.add(answered.then(
     [this, debt](auto&& answer) {
       error e;
       const bool failed = wire::failed(answer.getError(), e);
-      auto outcome = failed ? result<exec_result>{e}
-                            : result<exec_result>{wire::read(answer.getResult())};
-      read_.push_back(kj::mv(answer));
-      forget_later();
+      auto outcome =
+        failed ? result<exec_result>{e} : result<exec_result>{wire::read(answer.getResult())};
+      if (answer.totalSize().wordCount <= held_words_max)
+        read_.push_back(kj::mv(answer));
+      release_later();
       debt->pay(std::move(outcome));
     },
     [debt, id = id_](kj::Exception&& e) {
@@ -260,11 +273,14 @@ void init_link::run(const exec_call& call, std::shared_ptr<owed<exec_result>> de
     }));
 }
 
-void init_link::attend(std::shared_ptr<const exec_call> call,
-                       std::shared_ptr<owed<exec_result>> debt) {
+void init_link::exec_streamed(std::shared_ptr<const exec_call> call,
+                              std::shared_ptr<owed<exec_result>> debt) {
   auto request = connection_->init.execRequest();
   request.setId(call->id);
-  wire::write(call->spec, request.initSpec());
+  auto spec = request.initSpec();
+  wire::write(call->spec, spec);
+  // What is written before the sink is attached comes out of the spool.
+  spec.setSpoolBytes(std::max<std::uint64_t>(call->spec.spool_bytes, streamed_spool_bytes));
   auto started = request.send();
   auto exec = started.getExec();
   // `wait` follows `exec` without waiting for its answer: one round trip for a short command.
@@ -286,14 +302,17 @@ void init_link::attend(std::shared_ptr<const exec_call> call,
 
   connection_->tasks.add(
     started
-      .then([debt, ended = kj::mv(ended),
+      .then([this, debt, call, ended = kj::mv(ended),
              streamed = kj::mv(streamed)](auto&& answer) mutable -> kj::Promise<void> {
         if (error e; wire::failed(answer.getError(), e)) {
           debt->pay(e);
           return kj::READY_NOW;
         }
-        return ended.then([debt, streamed = kj::mv(streamed)](auto&& end) mutable {
+        return ended.then([this, debt, call, streamed = kj::mv(streamed)](auto&& end) mutable {
+          release_later();
           auto x = wire::read(end.getResult());
+          x.out.resize(std::min<std::size_t>(x.out.size(), call->spec.spool_bytes));
+          x.err.resize(std::min<std::size_t>(x.err.size(), call->spec.spool_bytes));
           return streamed.then([debt, x = std::move(x)]() mutable { debt->pay(std::move(x)); });
         });
       })
@@ -315,34 +334,35 @@ void init_link::signal(exec_id exec, int number) {
   connection_->tasks.add(request.send().ignoreResult());
 }
 
-void init_link::forget(exec_id exec) {
-  forgotten_.push_back(exec);
-  if (forgotten_.size() >= forgotten_max)
-    send_forgotten();
-  else
-    forget_later();
+std::vector<exec_id> init_link::take_durable() {
+  auto ids = durable_->take(id_);
+  told_ -= std::min(told_, ids.size());
+  return ids;
 }
 
-void init_link::forget_later() {
-  if (forgetting_)
-    return;
-  forgetting_ = true;
-  connection_->tasks.add(loop_.timer().afterDelay(forget_delay).then([this] {
-    forgetting_ = false;
-    send_forgotten();
+void init_link::release_later() {
+  ++told_;
+  release_delay_ = release_delay_first;
+  if (!releasing_)
+    release();
+}
+
+void init_link::release() {
+  releasing_ = true;
+  connection_->tasks.add(loop_.timer().afterDelay(release_delay_).then([this] {
+    releasing_ = false;
+    read_.clear();
+    if (const auto durable = take_durable(); !durable.empty()) {
+      auto request = connection_->init.forgetRequest();
+      auto ids = request.initIds(durable.size());
+      for (unsigned i = 0; i < ids.size(); ++i)
+        ids.set(i, durable[i]);
+      connection_->tasks.add(request.send().ignoreResult());
+    }
+    release_delay_ = 2 * release_delay_;
+    if (told_ > 0 && release_delay_ <= release_delay_last)
+      release();
   }));
-}
-
-void init_link::send_forgotten() {
-  if (!forgotten_.empty()) {
-    auto request = connection_->init.forgetRequest();
-    auto ids = request.initIds(forgotten_.size());
-    for (unsigned i = 0; i < ids.size(); ++i)
-      ids.set(i, forgotten_[i]);
-    forgotten_.clear();
-    connection_->tasks.add(request.send().ignoreResult());
-  }
-  read_.clear();
 }
 
 void init_link::file(file_request request, completion<file_reply> done) {

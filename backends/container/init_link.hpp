@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/backend.hpp"
+#include "backends/container/acknowledgements.hpp"
 #include "backends/container/io_loop.hpp"
 #include "schemas/init.capnp.h"
 
@@ -22,9 +23,11 @@ public:
   /// newer process has entered. `lost` is called once if the connection ends without `close`, from
   /// a fresh turn of the loop, in which the link may be destroyed.
   static kj::Promise<result<std::shared_ptr<init_link>>>
-  open(io_loop& loop, sandbox_id id, std::filesystem::path socket, std::uint64_t epoch);
+  open(io_loop& loop, sandbox_id id, std::filesystem::path socket, std::uint64_t epoch,
+       std::shared_ptr<acknowledgements> durable);
 
-  init_link(io_loop& loop, sandbox_id id, kj::Own<kj::AsyncIoStream> stream);
+  init_link(io_loop& loop, sandbox_id id, kj::Own<kj::AsyncIoStream> stream,
+            std::shared_ptr<acknowledgements> durable);
   ~init_link();
 
   found_phase phase() const noexcept;
@@ -46,7 +49,6 @@ public:
   void exec(std::shared_ptr<const exec_call> call, completion<exec_result> done);
   void cancel(exec_id exec);
   void signal(exec_id exec, int number);
-  void forget(exec_id exec);
   void file(file_request request, completion<file_reply> done);
   void stats(completion<sandbox_stats> done);
   void renew(const lease_terms& lease);
@@ -60,22 +62,27 @@ private:
   template <class T>
   std::shared_ptr<owed<T>> owe(completion<T> done);
   kj::Promise<result<void>> enter(std::uint64_t epoch);
-  /// Without sink and input: one round trip.
-  void run(const exec_call& call, std::shared_ptr<owed<exec_result>> debt);
-  /// With the command's capability, by which its streams flow.
-  void attend(std::shared_ptr<const exec_call> call, std::shared_ptr<owed<exec_result>> debt);
-  void forget_later();
-  void send_forgotten();
-  /// One round trip, no capability.
+  /// Without sink and input: one round trip, no capability.
   void exec_collected(const exec_call& call, std::shared_ptr<owed<exec_result>> debt);
+  /// With the command's capability, by which its streams flow.
   void
   exec_streamed(std::shared_ptr<const exec_call> call, std::shared_ptr<owed<exec_result>> debt);
+  std::vector<exec_id> take_durable();
+  /// An outcome was told: what dsec-init keeps of it goes with the next command or after a while.
+  void release_later();
+  void release();
 
   io_loop& loop_;
   sandbox_id id_;
   std::shared_ptr<fate> fate_;
   kj::Own<connection> connection_;
-  std::vector<exec_id> forgotten_;
+  std::shared_ptr<acknowledgements> durable_;
+  /// Outcomes that were told and are not among `durable_` so far.
+  std::size_t told_ = 0;
+  kj::Duration release_delay_;
+  bool releasing_ = false;
+  /// Answers that were read, whose release would wake dsec-init.
+  std::vector<capnp::Response<wire::Init::RunResults>> read_;
   found_phase phase_ = found_phase::running;
 };
 

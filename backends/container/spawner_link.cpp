@@ -264,11 +264,11 @@ void spawner_link::judge(wire::Reply::Reader reply) {
     socket_->agreed = true;
     return flush();
   }
-  if (hello.getSlotsUsed() > 0 || ::geteuid() != 0) {
+  if (hello.getSandboxes() > 0 || ::geteuid() != 0) {
     fail_all(
       {errc::unavailable,
        fmt::format("the dsec-spawner in {} has version {} and {} sandboxes, this program has {}",
-                   options_.run_dir.string(), version, hello.getSlotsUsed(), version_)});
+                   options_.run_dir.string(), version, hello.getSandboxes(), version_)});
     gone_ = true;
     return;
   }

@@ -125,9 +125,9 @@ result<void> command::ask_reaper(const identity& who) {
   oom_before_ = around_.counts.oom_kills();
   refusals_before_ = around_.counts.forks_refused();
   began_ = clock::now();
-  auto asked =
-    around_.reaper.spawn(ask, request_.block,
-                         {out->writing, err->writing, in->reading, status->writing}, group_->procs());
+  auto asked = around_.reaper.spawn(ask, request_.block,
+                                    {out->writing, err->writing, in->reading, status->writing},
+                                    group_->procs());
   request_.block = {};
   return asked;
 }
@@ -207,7 +207,7 @@ error command::describe(const reaper::event& failure) const {
   }
   auto e =
     errno_error(failure.value, "start '" + program + "' (stage "
-                                  + std::to_string(static_cast<unsigned>(failure.where)) + ")");
+                                 + std::to_string(static_cast<unsigned>(failure.where)) + ")");
   return {errc::unavailable, e.message};
 }
 

@@ -66,12 +66,11 @@ command_table::begin(std::uint64_t id, wire::ExecSpec::Reader spec, command::man
   const auto running = std::count_if(entries_.begin(), entries_.end(),
                                      [](const auto& e) { return !e.second.run->ended(); });
   if (running >= reaper::mains_max || entries_.size() >= commands_max)
-    return error{errc::exhausted, "start exec " + std::to_string(id) + ": "
-                                    + std::to_string(running) + " run (limit "
-                                    + std::to_string(reaper::mains_max) + ") and "
-                                    + std::to_string(entries_.size())
-                                    + " are not acknowledged (limit " + std::to_string(commands_max)
-                                    + ")"};
+    return error{errc::exhausted,
+                 "start exec " + std::to_string(id) + ": " + std::to_string(running)
+                   + " run (limit " + std::to_string(reaper::mains_max) + ") and "
+                   + std::to_string(entries_.size()) + " are not acknowledged (limit "
+                   + std::to_string(commands_max) + ")"};
   const auto user = request->user;
   auto run = kj::refcounted<command>(around_, id, std::move(*request), how);
   auto* made = run.get();
@@ -98,8 +97,9 @@ command_table::begin(std::uint64_t id, wire::ExecSpec::Reader spec, command::man
   starting = starting.then([this, made, kept = kj::addRef(*run)](result<void>&& ok) {
     // The entry holds the promise this runs in, so it goes in the next turn.
     if (!ok)
-      kj::evalLater([this, kept = kj::addRef(*made)] { erase(kept->id(), *kept); })
-        .detach([](kj::Exception&&) {});
+      kj::evalLater([this, kept = kj::addRef(*made)] {
+        erase(kept->id(), *kept);
+      }).detach([](kj::Exception&&) {});
     return kj::mv(ok);
   });
   entries_.emplace(id, entry{kj::mv(run), starting.fork()});

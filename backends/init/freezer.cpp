@@ -83,8 +83,9 @@ kj::Promise<bool> freezer::wait_for(const char* line, kj::TimePoint until) {
     return reached;
   }
   if (!observer_)
-    observer_ = kj::heap<kj::UnixEventPort::FdObserver>(
-      port_, events_.get(), kj::UnixEventPort::FdObserver::OBSERVE_URGENT);
+    observer_ =
+      kj::heap<kj::UnixEventPort::FdObserver>(port_, events_.get(),
+                                              kj::UnixEventPort::FdObserver::OBSERVE_URGENT);
   return observer_->whenUrgentDataAvailable()
     .exclusiveJoin(timer_.afterDelay(look_again))
     .then([this, line, until] { return wait_for(line, until); });

@@ -226,8 +226,8 @@ private:
     if (sandbox_.freeze.phase() == freezer::phase_type::RUNNING
         || sandbox_.commands.find(id) != nullptr)
       return {};
-    return error{errc::invalid_state, "start exec " + std::to_string(id)
-                                        + ": the sandbox is paused, resume it first"};
+    return error{errc::invalid_state,
+                 "start exec " + std::to_string(id) + ": the sandbox is paused, resume it first"};
   }
 
   kj::Promise<void> run_now(RunContext context) {

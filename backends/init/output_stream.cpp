@@ -84,8 +84,9 @@ kj::Promise<void> output_stream::step() {
     if (size > 0 || ended_)
       continue;
     if (!observer_)
-      observer_ = kj::heap<kj::UnixEventPort::FdObserver>(
-        port_, pipe_.get(), kj::UnixEventPort::FdObserver::OBSERVE_READ);
+      observer_ =
+        kj::heap<kj::UnixEventPort::FdObserver>(port_, pipe_.get(),
+                                                kj::UnixEventPort::FdObserver::OBSERVE_READ);
     auto pair = kj::newPromiseAndFulfiller<void>();
     wake_ = kj::mv(pair.fulfiller);
     return observer_->whenBecomesReadable().exclusiveJoin(kj::mv(pair.promise)).then([this] {

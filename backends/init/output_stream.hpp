@@ -12,8 +12,8 @@ namespace dsec::init {
 
 /// One of a command's two output streams: our end of the pipe, what the spool keeps of it, and the
 /// reader that is attached. Without a reader, what the spool has no room for is counted and
-/// dropped. With one, the pipe is read only as fast as the reader takes it. Until `begin` nothing is
-/// read but by `pull`: a short command costs no round of the event loop.
+/// dropped. With one, the pipe is read only as fast as the reader takes it. Until `begin` nothing
+/// is read but by `pull`: a short command costs no round of the event loop.
 class output_stream {
 public:
   /// `pipe` is the reading end, non-blocking. The first `spool_bytes` are kept.

@@ -3,6 +3,7 @@
 // the image, allocates nothing, and ends when dsec-init is gone, which ends the pid namespace with
 // it.
 
+#include "backends/init/reaper_path_search.hpp"
 #include "backends/init/reaper_protocol.hpp"
 #include "backends/init/reaper_syscalls.hpp"
 
@@ -39,8 +40,6 @@ namespace {
 
 using namespace dsec::init::reaper;
 
-constexpr char path_default[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
 struct main_process {
   long pid = 0; // 0: the entry is free.
   std::uint64_t exec_id = 0;
@@ -74,6 +73,7 @@ struct datagram {
     spawn_request spawn;
     signal_request signal;
   };
+
   char block[inline_bytes_max];
 };
 
@@ -112,60 +112,6 @@ const char* skip_string(const char* text, const char* end) {
   while (text < end && *text)
     ++text;
   return text < end ? text + 1 : nullptr;
-}
-
-const char* path_of(char** env) {
-  for (; *env; ++env) {
-    const char* e = *env;
-    if (e[0] == 'P' && e[1] == 'A' && e[2] == 'T' && e[3] == 'H' && e[4] == '=')
-      return e + 5;
-  }
-  return path_default;
-}
-
-bool has_slash(const char* name) {
-  for (; *name; ++name)
-    if (*name == '/')
-      return true;
-  return false;
-}
-
-/// As execvp: a directory without the file is passed over, one that forbids it is remembered.
-long execute(const char* name, char** argv, char** env) {
-  if (!*name)
-    return -ENOENT;
-  if (has_slash(name))
-    return call(SYS_execve, address(name), address(argv), address(env));
-  static char candidate[4096];
-  bool forbidden = false;
-  const char* path = path_of(env);
-  for (;;) {
-    std::size_t n = 0;
-    bool fits = true;
-    auto append = [&](char c) {
-      if (n + 1 < sizeof candidate)
-        candidate[n++] = c;
-      else
-        fits = false;
-    };
-    while (*path && *path != ':')
-      append(*path++);
-    if (n > 0)
-      append('/');
-    for (const char* c = name; *c; ++c)
-      append(*c);
-    candidate[n] = 0;
-    if (fits) {
-      long answer = call(SYS_execve, address(candidate), address(argv), address(env));
-      if (answer == -EACCES)
-        forbidden = true;
-      else if (answer != -ENOENT && answer != -ENOTDIR && answer != -ELOOP)
-        return answer;
-    }
-    if (!*path)
-      return forbidden ? -EACCES : -ENOENT;
-    ++path;
-  }
 }
 
 /// Fills `to` with `count` pointers and a null; returns what follows the last string, or null.
@@ -237,7 +183,9 @@ struct spawn_files {
 /// False if the descriptors are not those that the flags name.
 bool sort_files(const received& given, spawn_files& files) {
   std::uint32_t n = 0;
-  auto next = [&] { return n < given.count ? given.fds[n++] : (++n, -1); };
+  auto next = [&] {
+    return n < given.count ? given.fds[n++] : (++n, -1);
+  };
   const auto flags = request.spawn.flags;
   files.out = next();
   files.err = next();

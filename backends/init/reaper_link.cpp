@@ -14,7 +14,8 @@ namespace dsec::init {
 
 namespace {
 
-/// PID 1 takes requests faster than they can be made; it is stuck if its queue stays full this long.
+/// PID 1 takes requests faster than they can be made; it is stuck if its queue stays full this
+/// long.
 constexpr int queue_patience_ms = 1000;
 
 result<kj::AutoCloseFd> memory_of(const std::string& block) {

@@ -29,8 +29,8 @@ public:
 
   /// Fills in the request's flags and sends it with the block. `group` is the cgroup.procs file of
   /// the command's own group. unavailable when PID 1 does not read or is gone.
-  result<void> spawn(reaper::spawn_request request, const std::string& block, const streams& three,
-                     int group);
+  result<void>
+  spawn(reaper::spawn_request request, const std::string& block, const streams& three, int group);
 
   /// To the main process of an exec; a process that has ended is passed over.
   result<void> signal(std::uint64_t exec_id, int number);

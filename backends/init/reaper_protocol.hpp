@@ -29,8 +29,8 @@ enum class verb : std::uint32_t {
   signalled,   ///< event: `value` is the signal that ended it.
 };
 
-/// What every child needs, with its descriptors: the input of commands without one, then the control
-/// group files (at most `joins_max`) that each child joins.
+/// What every child needs, with its descriptors: the input of commands without one, then the
+/// control group files (at most `joins_max`) that each child joins.
 struct keep_request {
   verb what = verb::keep;
   std::uint32_t join_count = 0;

@@ -116,8 +116,9 @@ kj::Promise<void> socket_stream::wait_for_room() {
   kj::AutoCloseFd twin{::fcntl(socket_, F_DUPFD_CLOEXEC, 0)};
   if (twin.get() < 0)
     KJ_FAIL_SYSCALL("fcntl", errno);
-  auto observer = kj::heap<kj::UnixEventPort::FdObserver>(
-    port_, twin.get(), kj::UnixEventPort::FdObserver::OBSERVE_WRITE);
+  auto observer =
+    kj::heap<kj::UnixEventPort::FdObserver>(port_, twin.get(),
+                                            kj::UnixEventPort::FdObserver::OBSERVE_WRITE);
   auto writable = observer->whenBecomesWritable();
   // The observer goes before the descriptor that it observes.
   return writable.attach(kj::mv(observer)).attach(kj::mv(twin));

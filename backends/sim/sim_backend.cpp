@@ -85,27 +85,11 @@ void sim_backend::start(const start_spec& spec, completion<void> done) {
     if (!silent)
       told({});
   };
-  auto [at, fresh] = machine.sandboxes_.try_emplace(id);
-  auto& x = at->second;
-  if (!fresh) {
-    if (x.at == phase::building)
-      x.when_built.push_back(built);
-    else if (x.at == phase::dead || x.at == phase::ending)
-      machine.time_.after(machine.costs_.call, [told, id] { told(unreachable(id)); });
-    else
-      machine.time_.after(machine.costs_.call, built);
-    return;
-  }
-  if (machine.torn_down_.contains(id))
-    machine.truth_.revived.push_back(id);
-  x.instance = ++machine.instances_;
-  x.spec = spec;
-  x.when_built.push_back(built);
-  machine.time_.after(machine.costs_.start, [&machine, id, instance = x.instance] {
-    auto now = machine.sandboxes_.find(id);
-    if (now != machine.sandboxes_.end() && now->second.instance == instance
-        && now->second.at == phase::building)
-      machine.build(id);
+  // Nothing exists until the request has arrived: a tear-down that came earlier did not see it.
+  auto way = std::chrono::microseconds{machine.random_.below(6'000)};
+  machine.time_.after(way, [&machine, spec, told, built, alive = std::weak_ptr<int>{connected_}] {
+    if (!alive.expired())
+      machine.start(spec, built, [told, id = spec.id] { told(unreachable(id)); });
   });
 }
 

@@ -46,6 +46,31 @@ void sim_world::kill_supervisor(const sandbox_id& id) {
   die(id, {end_cause::infrastructure, "dsec-init died"}, true);
 }
 
+void sim_world::start(const start_spec& spec, std::function<void()> built,
+                      std::function<void()> unreachable) {
+  auto [at, fresh] = sandboxes_.try_emplace(spec.id);
+  auto& x = at->second;
+  if (!fresh) {
+    if (x.at == phase::building)
+      x.when_built.push_back(std::move(built));
+    else
+      time_.after(costs_.call, x.at == phase::dead || x.at == phase::ending ? std::move(unreachable)
+                                                                            : std::move(built));
+    return;
+  }
+  if (torn_down_.contains(spec.id))
+    truth_.revived.push_back(spec.id);
+  x.instance = ++instances_;
+  x.spec = spec;
+  x.when_built.push_back(std::move(built));
+  time_.after(costs_.start, [this, id = spec.id, instance = x.instance] {
+    auto now = sandboxes_.find(id);
+    if (now != sandboxes_.end() && now->second.instance == instance
+        && now->second.at == phase::building)
+      build(id);
+  });
+}
+
 void sim_world::build(const sandbox_id& id) {
   auto& x = sandboxes_.at(id);
   x.at = phase::running;

@@ -94,6 +94,8 @@ private:
 
   using table = std::map<sandbox_id, machine_sandbox>;
 
+  void
+  start(const start_spec& spec, std::function<void()> built, std::function<void()> unreachable);
   void build(const sandbox_id& id);
   static sim_time::duration running_time(const exec_spec& spec);
   void begin_exec(const sandbox_id& id, exec_id exec);

@@ -238,8 +238,13 @@ void service::answer_warm() {
 }
 
 hello_facts service::facts() const {
-  return {program_version(),      ::getpid(),     slots_max,
-          table_.slots_used(),    on_.swap_bytes, on_.groups.layout().pure_v2() ? "v2" : "v1+v2",
+  return {program_version(),
+          ::getpid(),
+          slots_max,
+          table_.slots_used(),
+          static_cast<std::uint32_t>(table_.count()),
+          on_.swap_bytes,
+          on_.groups.layout().pure_v2() ? "v2" : "v1+v2",
           on_.where.cgroup_root()};
 }
 

@@ -174,6 +174,7 @@ std::string write_hello(std::uint64_t sequence, const hello_facts& facts) {
     hello.setPid(facts.pid);
     hello.setSlots(facts.slots);
     hello.setSlotsUsed(facts.slots_used);
+    hello.setSandboxes(facts.sandboxes);
     hello.setSwapBytes(facts.swap_bytes);
     hello.setCgroup(facts.cgroup);
     hello.setCgroupRoot(facts.cgroup_root);

@@ -65,6 +65,7 @@ struct hello_facts {
   std::int32_t pid = 0;
   std::uint32_t slots = 0;
   std::uint32_t slots_used = 0;
+  std::uint32_t sandboxes = 0;
   std::uint64_t swap_bytes = 0;
   std::string cgroup;
   std::string cgroup_root;

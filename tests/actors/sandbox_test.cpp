@@ -87,6 +87,10 @@ BOOST_AUTO_TEST_CASE(stop_overtakes_a_pause_in_flight) {
   BOOST_REQUIRE(*paused);
   BOOST_REQUIRE(!**paused);
   BOOST_TEST((*paused)->error().code == errc::invalid_state);
+  // The pause succeeds after all, too late.
+  now->advance(3500us);
+  BOOST_TEST(!*stopped);
+  BOOST_TEST(machine.alive().size() == 1);
   BOOST_REQUIRE(now->wait(stopped));
   BOOST_TEST(state() == sandbox_state::terminated);
   BOOST_TEST(machine.alive().empty());

@@ -6,6 +6,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -22,6 +23,11 @@ struct world : machine_fixture {
     : machine_fixture{seed_of_all},
       chance{seed_of_all * 77 + 5} {
     job = open("train", lease);
+    changed = [this](const sandbox_change& x) {
+      if (x.state == sandbox_state::terminated)
+        BOOST_TEST(std::ranges::count(machine.alive(), x.sandbox) == 0,
+                   "sandbox " << x.sandbox << " is said to have ended, but holds resources");
+    };
   }
 
   ~world() {
@@ -52,24 +58,29 @@ struct world : machine_fixture {
   }
 
   void take_handle(const sandbox_id& id) {
-    auto found = now->ask<find_reply>(now->actors().cluster, find_sandbox{id});
-    BOOST_TEST_REQUIRE(found);
-    if (found->actor)
-      handles[id] = found->actor;
+    auto found = now->send<find_reply>(now->actors().cluster, find_sandbox{id});
+    now->settle();
+    BOOST_TEST_REQUIRE(found->has_value());
+    BOOST_TEST_REQUIRE(**found);
+    if ((**found)->actor)
+      handles[id] = (**found)->actor;
   }
 
   void create_one() {
-    auto key = "k" + std::to_string(chance.below(6));
-    auto reply = now->ask<create_reply_ptr>(job, create_batch{{{key, small_environment()}}});
-    if (!reply || !(*reply)->sandboxes[0])
+    auto key = "k" + std::to_string(chance.below(keys));
+    auto sent = now->send<create_reply_ptr>(job, create_batch{{{key, small_environment()}}});
+    now->settle();
+    if (!*sent || !**sent || !(**sent)->get()->sandboxes[0])
       return;
-    auto id = *(*reply)->sandboxes[0];
+    auto id = *(**sent)->get()->sandboxes[0];
     auto [known, fresh] = by_key.emplace(key, id);
     BOOST_TEST(known->second == id, "key " << key << " named " << known->second << ", now " << id);
-    if (fresh) {
-      ids.push_back(id);
-      take_handle(id);
-    }
+    if (!fresh)
+      return;
+    ids.push_back(id);
+    take_handle(id);
+    if (one_in(4))
+      now->send<ack>(handles.at(id), stop_request{});
   }
 
   std::vector<std::string> request_of(const sandbox_id& id, std::uint64_t step) {
@@ -107,46 +118,66 @@ struct world : machine_fixture {
                "sandbox " << id << " step " << step << " was acknowledged with another result");
   }
 
+  /// The worst moment: an answer has just been seen, and nothing after it was done.
+  void crash_at_an_answer() {
+    auto answered = [&] {
+      return std::ranges::any_of(pending, [](const auto& x) { return x.reply->has_value(); });
+    };
+    for (int i = 0; i < 20 && !answered(); ++i) {
+      for (int j = 0; j < 500 && !answered(); ++j)
+        now->step(1);
+      if (!answered())
+        now->tick();
+    }
+    collect();
+    restart(false);
+  }
+
+  void ask_something(const sandbox_id& id, const sandbox_actor& actor) {
+    switch (chance.below(12)) {
+    case 0:
+      now->send<reclaim_report>(actor, pause_request{one_in(2), one_in(4)});
+      break;
+    case 1:
+    case 2:
+      now->send<ack>(actor, resume_request{});
+      break;
+    case 3:
+      now->send<exec_result_ptr>(actor, command({"think-ms", "20"}, {}, 1));
+      break;
+    case 4:
+      now->tell(actor, cancel_exec{1});
+      break;
+    case 5:
+      if (one_in(3))
+        now->send<ack>(actor, stop_request{});
+      break;
+    case 6:
+      if (one_in(4))
+        now->send<preempt_report>(job, preempt_job{one_in(2) ? preempt_mode::until_request
+                                                             : preempt_mode::until_resume});
+      break;
+    case 7:
+      now->send<ack>(job, resume_request{});
+      break;
+    default:
+      run_step(id, actor);
+      break;
+    }
+  }
+
   void act() {
     machine.faults = {};
     if (one_in(4))
       machine.faults = {100, 50, 100, 300, 20, 20};
-    if (ids.size() < 6 && one_in(4))
+    if (ids.size() < keys && one_in(4))
       create_one();
     if (!handles.empty()) {
       auto at =
         std::next(handles.begin(), static_cast<std::ptrdiff_t>(chance.below(handles.size())));
-      const auto& [id, actor] = *at;
-      switch (chance.below(12)) {
-      case 0:
-        now->send<reclaim_report>(actor, pause_request{one_in(2), one_in(4)});
-        break;
-      case 1:
-      case 2:
-        now->send<ack>(actor, resume_request{});
-        break;
-      case 3:
-        now->send<exec_result_ptr>(actor, command({"think-ms", "20"}, {}, 1));
-        break;
-      case 4:
-        now->tell(actor, cancel_exec{1});
-        break;
-      case 5:
-        if (one_in(6))
-          now->send<ack>(actor, stop_request{});
-        break;
-      case 6:
-        if (one_in(4))
-          now->send<preempt_report>(job, preempt_job{one_in(2) ? preempt_mode::until_request
-                                                               : preempt_mode::until_resume});
-        break;
-      case 7:
-        now->send<ack>(job, resume_request{});
-        break;
-      default:
-        run_step(id, actor);
-        break;
-      }
+      // Sometimes several at once: verbs that overtake one another.
+      for (auto verbs = one_in(3) ? 3 : 1; verbs > 0; --verbs)
+        ask_something(at->first, at->second);
     }
     if (one_in(3))
       now->step(chance.below(40));
@@ -155,6 +186,8 @@ struct world : machine_fixture {
     collect();
     if (one_in(14))
       restart(one_in(12));
+    else if (one_in(20))
+      crash_at_an_answer();
   }
 
   void check_always() {
@@ -191,6 +224,8 @@ struct world : machine_fixture {
     std::uint64_t step = 0;
     answer<exec_result_ptr> reply;
   };
+
+  static constexpr std::uint64_t keys = 10;
 
   lease_terms lease{20s, 2min};
   sim_random chance;

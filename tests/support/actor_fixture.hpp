@@ -55,6 +55,11 @@ public:
     run_.advance(by);
   }
 
+  /// Moves the clock to the next thing that is due; what it set off is not delivered yet.
+  void tick() {
+    run_.tick();
+  }
+
   /// Sends a request; the answer comes while messages are delivered.
   template <class T, class Handle, class Message>
   answer<T> send(const Handle& receiver, Message message) {

@@ -34,6 +34,13 @@ void fill(wire::ExecSpec::Builder spec, const std::vector<std::string>& argv,
   spec.setHasStdin(options.has_stdin);
 }
 
+run_result result_of(wire::ExecResult::Reader r) {
+  const auto o = r.getOutcome();
+  return {o.getKind(),         o.getCode(),         o.getLimitBytes(),   o.getPeakBytes(),
+          o.getCause().cStr(), text(r.getStdout()), text(r.getStderr()), r.getStdoutBytes(),
+          r.getStderrBytes(),  r.getDurationMs(),   r.getOomKills()};
+}
+
 entry entry_of(wire::FileStatus::Reader s) {
   return {s.getType(), s.getMode(), s.getUid(), s.getGid(), s.getSize()};
 }
@@ -79,12 +86,7 @@ wire::Exec::Client init_client::start(std::uint64_t id, const std::vector<std::s
 }
 
 run_result init_client::wait(wire::Exec::Client& exec) {
-  auto answer = exec.waitRequest().send().wait(scope());
-  const auto r = answer.getResult();
-  const auto o = r.getOutcome();
-  return {o.getKind(),         o.getCode(),         o.getLimitBytes(),   o.getPeakBytes(),
-          o.getCause().cStr(), text(r.getStdout()), text(r.getStderr()), r.getStdoutBytes(),
-          r.getStderrBytes(),  r.getDurationMs(),   r.getOomKills()};
+  return result_of(exec.waitRequest().send().wait(scope()).getResult());
 }
 
 run_result init_client::run(const std::vector<std::string>& argv, const run_options& options) {
@@ -96,14 +98,28 @@ run_result init_client::shell(const std::string& script, const run_options& opti
   return run({"sh", "-c", script}, options);
 }
 
-void init_client::round_trip(const std::vector<std::string>& argv) {
-  auto request = init_->execRequest();
-  request.setId(++last_id);
-  fill(request.initSpec(), argv, {});
-  request.send().getExec().waitRequest().send().wait(scope());
-  auto forget = init_->forgetRequest();
-  forget.initIds(1).set(0, last_id);
-  forget.send().detach([](kj::Exception&&) {});
+init_client::collected init_client::collect(std::uint64_t id, const std::vector<std::string>& argv,
+                                            const run_options& options,
+                                            const std::vector<std::uint64_t>& forget) {
+  auto request = init_->runRequest();
+  request.setId(id);
+  fill(request.initSpec(), argv, options);
+  auto ids = request.initForget(static_cast<unsigned>(forget.size()));
+  for (unsigned i = 0; i < ids.size(); ++i)
+    ids.set(i, forget[i]);
+  return request.send();
+}
+
+run_result init_client::wait(collected&& answer) {
+  auto done = answer.wait(scope());
+  check(done.getError());
+  return result_of(done.getResult());
+}
+
+void init_client::cancel(std::uint64_t id) {
+  auto request = init_->cancelRequest();
+  request.setId(id);
+  request.send().wait(scope());
 }
 
 wire::File::Client

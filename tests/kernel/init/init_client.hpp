@@ -68,8 +68,13 @@ public:
   run_result wait(wire::Exec::Client& exec);
   run_result run(const std::vector<std::string>& argv, const run_options& options = {});
   run_result shell(const std::string& script, const run_options& options = {});
-  /// One request to exec, wait and forget; for timing.
-  void round_trip(const std::vector<std::string>& argv);
+  using collected = capnp::RemotePromise<wire::Init::RunResults>;
+
+  /// In one call, without a capability.
+  collected collect(std::uint64_t id, const std::vector<std::string>& argv,
+                    const run_options& options = {}, const std::vector<std::uint64_t>& forget = {});
+  run_result wait(collected&& answer);
+  void cancel(std::uint64_t id);
 
   void write_file(const std::string& path, const std::string& bytes, bool parents = false);
   std::string read_file(const std::string& path);
