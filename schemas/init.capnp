@@ -31,8 +31,10 @@ struct Hello {
 }
 
 interface Init {
-  exec @0 (id :UInt64, spec :Common.ExecSpec) -> (error :Common.Error, exec :Exec);
-  # Starts a command, or joins the one that has this id already (then `spec` is not looked at).
+  exec @0 (id :UInt64, spec :Common.ExecSpec, attended :Bool) -> (error :Common.Error, exec :Exec);
+  # Starts a command, or joins the one that has this id already (then the rest is not looked at).
+  # `attended`: the caller will attach. What the spool has no room for waits for that, and is dropped
+  # only once the capability is gone without it.
 
   forget @1 (ids :List(UInt64));
   # The outcomes of these are durable at the node; their spools and ids are dropped.

@@ -277,6 +277,7 @@ void init_link::exec_streamed(std::shared_ptr<const exec_call> call,
                               std::shared_ptr<owed<exec_result>> debt) {
   auto request = connection_->init.execRequest();
   request.setId(call->id);
+  request.setAttended(call->sink != nullptr);
   auto spec = request.initSpec();
   wire::write(call->spec, spec);
   // What is written before the sink is attached comes out of the spool.

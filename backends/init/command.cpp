@@ -77,7 +77,11 @@ result<void> command::start(const identity& who) {
   auto asked = ask_reaper(who);
   if (!asked)
     return asked;
-  if (manner_ == manner::watched)
+  if (manner_ == manner::attended) {
+    out_->hold();
+    err_->hold();
+  }
+  if (manner_ != manner::collected)
     read_output();
   else
     output_task_ = around_.timer.afterDelay(short_run)
@@ -91,7 +95,7 @@ result<void> command::start(const identity& who) {
 }
 
 result<void> command::ask_reaper(const identity& who) {
-  const bool watched = manner_ == manner::watched;
+  const bool watched = manner_ != manner::collected;
   auto out = make_pipe(true);
   auto err = out ? make_pipe(true) : result<pipe_ends>{out.error()};
   auto status = err && watched ? make_pipe(true) : result<pipe_ends>{pipe_ends{}};

@@ -48,6 +48,7 @@ class command : public kj::Refcounted {
 public:
   /// How its start and its output are heard of.
   enum class manner {
+    attended,  ///< At once, and its output waits for a reader.
     watched,   ///< At once, for whoever holds its capability.
     collected, ///< With its end; what it writes is looked at sooner only if it runs for a while.
   };
@@ -109,6 +110,8 @@ public:
 
   kj::Maybe<input_pipe&> input();
   kj::Promise<void> attach(wire::ByteSink::Client out, wire::ByteSink::Client err);
+  /// The reader that its output waits for will not come.
+  void let_output_go();
   void drop_spool();
 
 private:

@@ -80,6 +80,13 @@ kj::Promise<void> command::attach(wire::ByteSink::Client out, wire::ByteSink::Cl
   return both.then([rest = err_->attach(kj::mv(err))]() mutable { return kj::mv(rest); });
 }
 
+void command::let_output_go() {
+  if (out_)
+    out_->let_go();
+  if (err_)
+    err_->let_go();
+}
+
 void command::drop_spool() {
   if (out_)
     out_->drop_spool();

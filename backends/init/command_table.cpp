@@ -26,9 +26,10 @@ kj::Promise<result<kj::Own<command>>> command_table::join(std::uint64_t id) {
 }
 
 kj::Promise<result<kj::Own<command>>>
-command_table::exec(std::uint64_t id, wire::ExecSpec::Reader spec) {
+command_table::exec(std::uint64_t id, wire::ExecSpec::Reader spec, bool attended) {
+  using manner = command::manner;
   if (!entries_.contains(id))
-    if (auto ok = begin(id, spec, command::manner::watched); !ok)
+    if (auto ok = begin(id, spec, attended ? manner::attended : manner::watched); !ok)
       return result<kj::Own<command>>{ok.error()};
   return join(id);
 }
@@ -74,7 +75,7 @@ command_table::begin(std::uint64_t id, wire::ExecSpec::Reader spec, command::man
   const auto user = request->user;
   auto run = kj::refcounted<command>(around_, id, std::move(*request), how);
   auto* made = run.get();
-  const bool watched = how == command::manner::watched;
+  const bool watched = how != command::manner::collected;
   if (auto who = user_by_number(user)) {
     if (auto ok = made->start(*who); !ok)
       return ok;

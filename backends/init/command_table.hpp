@@ -18,7 +18,8 @@ public:
 
   /// Starts a command or joins the one that has the id. A command that could not be started leaves
   /// no trace. exhausted when too many run or wait for their acknowledgement.
-  kj::Promise<result<kj::Own<command>>> exec(std::uint64_t id, wire::ExecSpec::Reader spec);
+  kj::Promise<result<kj::Own<command>>>
+  exec(std::uint64_t id, wire::ExecSpec::Reader spec, bool attended);
 
   /// The same, and answers once it has finished.
   kj::Promise<result<kj::Own<command>>> run(std::uint64_t id, wire::ExecSpec::Reader spec);

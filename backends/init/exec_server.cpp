@@ -45,6 +45,10 @@ public:
     : command_{kj::mv(run)},
       admission_{kj::mv(a)} {}
 
+  ~exec_server() noexcept(false) {
+    command_->let_output_go();
+  }
+
   kj::Promise<void> wait(WaitContext context) override {
     admission_->check();
     context.allowCancellation();

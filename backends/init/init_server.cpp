@@ -48,7 +48,7 @@ public:
         fill(context.getResults().initError(), ok.error());
         return kj::READY_NOW;
       }
-      return sandbox_.commands.exec(params.getId(), params.getSpec())
+      return sandbox_.commands.exec(params.getId(), params.getSpec(), params.getAttended())
         .then([this, context](result<kj::Own<command>>&& run) mutable {
           auto answer = context.getResults(capnp::MessageSize{64, 1});
           if (run)

@@ -37,18 +37,30 @@ void output_stream::begin() {
 }
 
 bool output_stream::pull() {
-  for (int reads = 0; reads < reads_in_a_row && !ended_ && sink_ == nullptr; ++reads)
+  for (int reads = 0; reads < reads_in_a_row && !ended_ && sink_ == nullptr && !blocked(); ++reads)
     if (fetch() == 0)
       break;
-  if (ended_ && begun_ && wake_)
+  if (!ended_ || sink_ != nullptr)
+    return false;
+  // Without a reader it waits for bytes, or for a reader.
+  if (begun_ && wake_)
     wake_->fulfill();
-  return ended_ && sink_ == nullptr;
+  return true;
+}
+
+void output_stream::let_go() {
+  if (!held_)
+    return;
+  held_ = false;
+  if (wake_)
+    wake_->fulfill();
 }
 
 std::size_t output_stream::fetch() {
+  const auto room = held_ ? spool_bytes_ - kept_.size() : sizeof buffer;
   ssize_t n;
   do
-    n = ::read(pipe_, buffer, sizeof buffer);
+    n = ::read(pipe_, buffer, std::min<std::uint64_t>(room, sizeof buffer));
   while (n < 0 && errno == EINTR);
   if (n <= 0) {
     ended_ = n == 0 || errno != EAGAIN;
@@ -75,6 +87,11 @@ kj::Promise<void> output_stream::step() {
       observer_ = nullptr;
       pipe_ = nullptr;
       return finish();
+    }
+    if (blocked()) {
+      auto pair = kj::newPromiseAndFulfiller<void>();
+      wake_ = kj::mv(pair.fulfiller);
+      return pair.promise.then([this] { return step(); });
     }
     const auto size = fetch();
     if (size > 0 && sink_ != nullptr) {
@@ -142,6 +159,7 @@ kj::Promise<void> output_stream::attach(wire::ByteSink::Client sink) {
   tell_detached_ = kj::mv(pair.fulfiller);
   sink_ = kj::mv(sink);
   sent_ = 0;
+  held_ = false;
   if (wake_)
     wake_->fulfill();
   begin();

@@ -26,6 +26,14 @@ public:
   /// rest.
   bool pull();
 
+  /// What the spool has no room for stays in the pipe until a reader is attached or `let_go` is
+  /// called.
+  void hold() {
+    held_ = true;
+  }
+
+  void let_go();
+
   bool ended() const {
     return ended_;
   }
@@ -59,6 +67,11 @@ public:
   kj::Promise<void> attach(wire::ByteSink::Client sink);
 
 private:
+  /// Held, and the spool is full.
+  bool blocked() const {
+    return held_ && kept_.size() >= spool_bytes_;
+  }
+
   /// Bytes read into the buffer and kept; 0: none are there now, or the stream has ended.
   std::size_t fetch();
   kj::Promise<void> step();
@@ -85,6 +98,7 @@ private:
   std::size_t sent_ = 0; ///< Bytes of the spool that the reader has.
 
   bool begun_ = false;
+  bool held_ = false;
   kj::Promise<void> task_; ///< Goes first: it uses the rest.
 };
 

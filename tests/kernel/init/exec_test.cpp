@@ -115,6 +115,29 @@ BOOST_AUTO_TEST_CASE(a_slow_reader_holds_the_command_up_and_loses_nothing) {
   BOOST_TEST(r.duration_ms >= 200); // 62 writes of 5 ms, of which a window is let ahead.
 }
 
+BOOST_AUTO_TEST_CASE(output_waits_for_a_reader_that_was_announced) {
+  run_options options;
+  options.spool_bytes = 10;
+  options.attended = true;
+  auto exec = client.start(1, {"head", "-c", "4000000", "/dev/zero"}, options);
+  io.provider->getTimer().afterDelay(100 * kj::MILLISECONDS).wait(client.scope());
+  std::string out, err;
+  auto attach = exec.attachRequest();
+  attach.setStdout(kj::heap<collecting_sink>(out));
+  attach.setStderr(kj::heap<collecting_sink>(err));
+  attach.send().wait(client.scope());
+  BOOST_TEST(out.size() == 4000000);
+  BOOST_TEST(client.wait(exec).out_bytes == 4000000);
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_that_was_announced_and_never_comes_holds_nothing_up) {
+  run_options options;
+  options.spool_bytes = 10;
+  options.attended = true;
+  { auto exec = client.start(1, {"head", "-c", "4000000", "/dev/zero"}, options); }
+  BOOST_TEST(client.wait(client.collect(1, {"true"})).out_bytes == 4000000);
+}
+
 BOOST_AUTO_TEST_CASE(a_late_reader_gets_the_spool) {
   auto exec = client.start(1, {"echo", "hello"});
   client.wait(exec);

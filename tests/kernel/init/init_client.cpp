@@ -79,6 +79,7 @@ wire::Exec::Client init_client::start(std::uint64_t id, const std::vector<std::s
                                       const run_options& options) {
   auto request = init_->execRequest();
   request.setId(id);
+  request.setAttended(options.attended);
   fill(request.initSpec(), argv, options);
   auto answer = request.send().wait(scope());
   check(answer.getError());

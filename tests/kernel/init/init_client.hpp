@@ -19,6 +19,7 @@ struct run_options {
   std::string user;
   std::string cwd = "/";
   bool has_stdin = false;
+  bool attended = false;
   std::vector<std::string> env = {"PATH=/bin"};
 };
 
