@@ -125,8 +125,7 @@ caf::result<ack> turn(self_pointer self, job_state to, Request request) {
   persist(
     self,
     [self, request, promise] {
-      ask_nodes<ack, ack>(self, request, promise,
-                                          [](ack&, const ack&) {});
+      ask_nodes<ack, ack>(self, request, promise, [](ack&, const ack&) {});
     },
     [promise](caf::error& cause) mutable { promise.deliver(std::move(cause)); });
   return promise;

@@ -17,8 +17,8 @@
 
 namespace dsec {
 
-/// The answer of a request that has nothing to say but that it is done. caf::unit_t cannot be it: CAF 0.17 delivers
-/// that as an empty message, which no typed handler takes.
+/// The answer of a request that has nothing to say but that it is done. caf::unit_t cannot be it:
+/// CAF 0.17 delivers that as an empty message, which no typed handler takes.
 struct ack {};
 
 // -- what SDK and front ask of one sandbox

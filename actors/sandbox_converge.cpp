@@ -127,8 +127,8 @@ void apply(self_pointer self, E event) {
   auto& record = data.record;
   auto target = next(record.is, event);
   if (!target)
-    throw std::logic_error{fmt::format("sandbox {} cannot take '{}' while {}", record.id, event,
-                                       record.is)};
+    throw std::logic_error{
+      fmt::format("sandbox {} cannot take '{}' while {}", record.id, event, record.is)};
   ++data.epoch;
   data.effect = false;
   auto from = std::exchange(record.is, *target);

@@ -59,13 +59,13 @@ class input_source {
 public:
   virtual ~input_source() = default;
 
-  /// Asks for the next bytes, at most 64 KiB; empty ends the stream. Called on the backend's thread, again
-  /// only after `next` was called; `next` may be called from any thread, once.
+  /// Asks for the next bytes, at most 64 KiB; empty ends the stream. Called on the backend's
+  /// thread, again only after `next` was called; `next` may be called from any thread, once.
   virtual void read(std::function<void(std::string)> next) = 0;
 };
 
-/// Live bytes of a streamed exec. Methods are called on the backend's thread, in order, and may block it
-/// only briefly; `ready` is called when the next bytes may come (back-pressure).
+/// Live bytes of a streamed exec. Methods are called on the backend's thread, in order, and may
+/// block it only briefly; `ready` is called when the next bytes may come (back-pressure).
 class output_sink {
 public:
   virtual ~output_sink() = default;
@@ -118,9 +118,9 @@ struct file_reply {
   file_status status;
 };
 
-/// How this kernel runs sandboxes. Every verb is idempotent and may be repeated after a crash: whoever
-/// timed out cannot know whether the first attempt arrived. No verb blocks its caller. After the
-/// destructor no completion is called.
+/// How this kernel runs sandboxes. Every verb is idempotent and may be repeated after a crash:
+/// whoever timed out cannot know whether the first attempt arrived. No verb blocks its caller.
+/// After the destructor no completion is called.
 class backend {
 public:
   virtual ~backend() = default;
@@ -144,8 +144,8 @@ public:
   /// Kills everything of it and removes every trace; ok if nothing exists.
   virtual void stop(const sandbox_id& id, completion<void> done) = 0;
 
-  /// Starts, or joins, the exec with `call->id`. Outcomes are values; an error means that the sandbox cannot
-  /// be reached (unavailable: it may have run).
+  /// Starts, or joins, the exec with `call->id`. Outcomes are values; an error means that the
+  /// sandbox cannot be reached (unavailable: it may have run).
   virtual void exec(const sandbox_id& id, std::shared_ptr<const exec_call> call,
                     completion<exec_result> done) = 0;
 
