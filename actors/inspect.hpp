@@ -220,6 +220,11 @@ typename Inspector::result_type inspect(Inspector& f, close_job& x) {
 }
 
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, forget_job& x) {
+  return f(caf::meta::type_name("forget_job"), x.job);
+}
+
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, renew_job& x) {
   return f(caf::meta::type_name("renew_job"), x.job, x.lease);
 }
@@ -317,6 +322,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::create_request)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::preempt_request)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::resume_job)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::close_job)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::forget_job)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::renew_job)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::inventory_query)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::node_load)

@@ -131,11 +131,53 @@ caf::result<ack> turn(self_pointer self, job_state to, Request request) {
   return promise;
 }
 
+/// Makes the job active in its record, and then in truth.
+void start_anew(self_pointer self, caf::typed_response_promise<ack> promise) {
+  self->state.record.state = job_state::active;
+  persist(
+    self,
+    [self, promise]() mutable {
+      if (!self->state.ticking)
+        tick(self);
+      promise.deliver(ack{});
+    },
+    [promise](caf::error& cause) mutable { promise.deliver(std::move(cause)); });
+}
+
+/// A closed job starts anew: its former sandboxes end, if they have not, and are forgotten, so that
+/// their idempotency keys name nothing any more.
+caf::result<ack> reopen(self_pointer self) {
+  auto promise = self->make_response_promise<ack>();
+  auto refused = [promise](caf::error& cause) mutable {
+    promise.deliver(std::move(cause));
+  };
+  self->state.placed.clear();
+  auto id = self->state.record.id;
+  auto all = std::make_shared<std::size_t>(self->state.nodes.size());
+  if (*all == 0)
+    start_anew(self, promise);
+  for (const auto& x : self->state.nodes)
+    self->request(x.node, caf::infinite, close_job{id})
+      .then(
+        [self, node = x.node, id, all, promise, refused](ack) {
+          self->request(node, caf::infinite, forget_job{id})
+            .then(
+              [self, all, promise](ack) {
+                if (--*all == 0)
+                  start_anew(self, promise);
+              },
+              refused);
+        },
+        refused);
+  return promise;
+}
+
 /// A new lease ends a preemption: what was held is resumed, the rest comes back with its next
 /// request.
 caf::result<ack> open(self_pointer self, const open_job& x) {
   auto& record = self->state.record;
-  bool anew = record.created_ms == 0 || record.state == job_state::closed;
+  bool was_closed = record.state == job_state::closed;
+  bool anew = record.created_ms == 0 || was_closed;
   bool held =
     record.state == job_state::preempted && record.preempted_until == preempt_mode::until_resume;
   if (!anew && record.state == job_state::active && record.lease == x.lease)
@@ -148,16 +190,10 @@ caf::result<ack> open(self_pointer self, const open_job& x) {
       tick(self);
     return turn(self, job_state::active, resume_job{record.id});
   }
-  record.state = job_state::active;
+  if (was_closed)
+    return reopen(self);
   auto promise = self->make_response_promise<ack>();
-  persist(
-    self,
-    [self, promise]() mutable {
-      if (!self->state.ticking)
-        tick(self);
-      promise.deliver(ack{});
-    },
-    [promise](caf::error& cause) mutable { promise.deliver(std::move(cause)); });
+  start_anew(self, promise);
   return promise;
 }
 

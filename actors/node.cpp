@@ -59,6 +59,7 @@ node(self_pointer self, node_seed seed, node_services services, plane_options op
     [self](const preempt_request& x) { return preempt(self, x); },
     [self](const resume_job& x) { return resume_all(self, x.job); },
     [self](const close_job& x) { return stop_all(self, x.job); },
+    [self](const forget_job& x) { return forget_ended(self, x.job); },
     [self](const renew_job& x) { renew(self, x); },
     [self](const inventory_query& x) { return inventory_of(self->state, x); },
     [self](const find_sandbox& x) { return find(self->state, x.id); },

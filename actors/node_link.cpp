@@ -63,6 +63,7 @@ node_link(self_pointer self, node_actor node, link_latency latency, std::uint64_
     [self](const preempt_request& x) { return forward<preempt_report>(self, x); },
     [self](const resume_job& x) { return forward<ack>(self, x); },
     [self](const close_job& x) { return forward<ack>(self, x); },
+    [self](const forget_job& x) { return forward<ack>(self, x); },
     [self](const renew_job& x) {
       carry(self, self->state.up_free, [self, x] { self->send(self->state.node, x); });
     },

@@ -27,6 +27,9 @@ void add_tombstone(self_pointer self, const sandbox_id& id);
 /// Drops the oldest tombstones beyond the bound.
 void bound_tombstones(self_pointer self);
 
+/// Drops all tombstones of a job.
+caf::result<ack> forget_ended(self_pointer self, const job_id& job);
+
 sandbox_info info_of(const node_entry& x);
 
 inventory_ptr inventory_of(const node_data& data, const inventory_query& x);

@@ -18,6 +18,16 @@ exec_id first_exec(const node_data& data, std::uint32_t life) {
   return 1ull << 63 | (data.meta.epoch & 0x7f'ffff) << 40 | static_cast<exec_id>(life & 0xff) << 32;
 }
 
+/// Takes an ended sandbox out of the table and, with `batch`, out of the store.
+void forget(node_data& data, const sandbox_id& id, write_batch& batch) {
+  auto at = data.sandboxes.find(id);
+  const auto& record = *at->second.record;
+  if (!record.idempotency_key.empty())
+    data.keys.erase({record.job, record.idempotency_key});
+  batch.forgotten.push_back(id);
+  data.sandboxes.erase(at);
+}
+
 } // namespace
 
 void spawn_sandbox(self_pointer self, const sandbox_id& id, sandbox_origin origin,
@@ -91,14 +101,8 @@ void bound_tombstones(self_pointer self) {
   auto& data = self->state;
   auto batch = std::make_shared<write_batch>();
   while (data.tombstones.size() > data.options.tombstones) {
-    auto id = std::move(data.tombstones.front());
+    forget(data, data.tombstones.front(), *batch);
     data.tombstones.pop_front();
-    auto at = data.sandboxes.find(id);
-    const auto& record = *at->second.record;
-    if (!record.idempotency_key.empty())
-      data.keys.erase({record.job, record.idempotency_key});
-    data.sandboxes.erase(at);
-    batch->forgotten.push_back(std::move(id));
   }
   if (batch->forgotten.empty())
     return;
@@ -107,6 +111,22 @@ void bound_tombstones(self_pointer self) {
           [](caf::error& cause) {
             spdlog::error("node.tombstones_kept the journal refused: {}", to_string(cause));
           });
+}
+
+caf::result<ack> forget_ended(self_pointer self, const job_id& job) {
+  auto& data = self->state;
+  auto batch = std::make_shared<write_batch>();
+  std::erase_if(data.tombstones, [&](const sandbox_id& id) {
+    if (data.sandboxes.at(id).record->job != job)
+      return false;
+    forget(data, id, *batch);
+    return true;
+  });
+  auto promise = self->make_response_promise<ack>();
+  self->request(data.services.journal, caf::infinite, write_batch_ptr{batch})
+    .then([promise](ack) mutable { promise.deliver(ack{}); },
+          [promise](caf::error& cause) mutable { promise.deliver(std::move(cause)); });
+  return promise;
 }
 
 sandbox_info info_of(const node_entry& x) {

@@ -96,6 +96,11 @@ struct close_job {
   job_id job;
 };
 
+/// Drops the tombstones of a closed job, with their trajectories and idempotency keys.
+struct forget_job {
+  job_id job;
+};
+
 struct renew_job {
   job_id job;
   lease_terms lease;
@@ -211,6 +216,8 @@ using node_actor = caf::typed_actor<
   caf::replies_to<resume_job>::with<ack>,
   // Answers when all have ended.
   caf::replies_to<close_job>::with<ack>,
+  // Answers when it is durable.
+  caf::replies_to<forget_job>::with<ack>,
   // Sets both deadlines of all its sandboxes.
   caf::reacts_to<renew_job>,
   // At once.

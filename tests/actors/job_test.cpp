@@ -121,6 +121,27 @@ BOOST_AUTO_TEST_CASE(close_stops_everything_and_a_closed_job_takes_nothing_in) {
   create(job);
 }
 
+BOOST_AUTO_TEST_CASE(a_reopened_job_starts_anew_and_its_old_keys_name_new_sandboxes) {
+  auto keyed = [&] {
+    auto reply =
+      now->ask<create_reply_ptr>(job, create_batch{{{"rollout-0", small_environment()}}});
+    BOOST_REQUIRE(reply);
+    BOOST_REQUIRE((*reply)->sandboxes[0]);
+    return *(*reply)->sandboxes[0];
+  };
+  auto before = keyed();
+  BOOST_REQUIRE(now->ask<ack>(job, stop_request{}));
+  job = open("train");
+  auto after = keyed();
+  BOOST_TEST(before.str() != after.str());
+  now->advance(1s);
+  BOOST_TEST(run(after));
+  restart();
+  now->advance(1s);
+  job = open("train");
+  BOOST_TEST(keyed().str() == after.str());
+}
+
 BOOST_AUTO_TEST_CASE(the_lease_is_renewed_for_as_long_as_the_process_lives) {
   now->advance(10min);
   for (const auto& id : ids)
