@@ -64,7 +64,8 @@ result<void> service::start() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t watched;
   sigemptyset(&watched);
-  sigaddset(&watched, SIGCHLD);
+  for (int number : {SIGCHLD, SIGTERM, SIGINT})
+    sigaddset(&watched, number);
   ::sigprocmask(SIG_BLOCK, &watched, nullptr);
   signals_.reset(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
   loop_.add(signals_.get(), source::signals);
@@ -97,6 +98,14 @@ result<void> service::run() {
       log_.line("spawner.idle", "for " + std::to_string(chosen_.idle_exit_s) + " s");
       begin_end();
     }
+    if (asked_to_go_ && !ending_) {
+      // Sandboxes outlive their spawner: the next one adopts them.
+      if (table_.count() != 0) {
+        log_.line("spawner.left", std::to_string(table_.count()) + " sandboxes");
+        return {};
+      }
+      begin_end();
+    }
     if (ending_ && table_.empty())
       return end();
     loop_.wait(timeout, [this](const event& e) { handle(e); });
@@ -127,9 +136,10 @@ void service::handle(const event& e) {
       log_.line("connection.refused", *why);
     break;
   case source::signals: {
-    signalfd_siginfo info[8];
-    while (::read(signals_.get(), info, sizeof info) > 0) {
-    }
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) > 0)
+      if (info.ssi_signo != SIGCHLD)
+        asked_to_go_ = true;
     while (true) {
       auto pid = ::waitpid(-1, nullptr, WNOHANG);
       if (pid <= 0)

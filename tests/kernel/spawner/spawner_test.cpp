@@ -328,6 +328,27 @@ BOOST_AUTO_TEST_CASE(an_idle_spawner_ends_by_itself_and_leaves_nothing) {
   BOOST_TEST(eventually([&] { return !fs::exists(run_dir + "/spawner.lock"); }));
 }
 
+BOOST_AUTO_TEST_CASE(a_terminated_spawner_leaves_nothing_when_no_sandbox_lives) {
+  BOOST_REQUIRE_MESSAGE(start({"--blanks", "2"}) == 0, said);
+  ::kill(spawner_pid(), SIGTERM);
+  BOOST_TEST(eventually([&] { return !fs::exists(run_dir + "/spawner.lock"); }));
+}
+
+BOOST_AUTO_TEST_CASE(a_terminated_spawner_leaves_live_sandboxes_to_the_next) {
+  BOOST_REQUIRE_MESSAGE(start({"--blanks", "2"}) == 0, said);
+  pid_t pid = 0;
+  {
+    spawner_client client{run_dir};
+    BOOST_TEST(client.create(fields("s-1"))->code == 0);
+    pid = client.list()->pids.at("s-1");
+    ::kill(spawner_pid(), SIGTERM);
+  }
+  BOOST_REQUIRE(eventually([&] { return start() == 0; }));
+  spawner_client next{run_dir};
+  BOOST_TEST(next.list()->pids.at("s-1") == pid);
+  BOOST_TEST(next.destroy("s-1")->code == 0);
+}
+
 BOOST_AUTO_TEST_CASE(blank_sandboxes_are_used_replaced_and_removed_at_the_end) {
   BOOST_REQUIRE_MESSAGE(start({"--blanks", "3"}) == 0, said);
   BOOST_TEST(eventually([&] { return look().subvolumes.size() == 3u; }));
