@@ -89,7 +89,9 @@ obtain(training& t, const rollout_plan& plan, const std::string& key, future<san
   auto box = co_await t.loop.answer(asked);
   for (int attempt = 1; attempt < attempts_max && !box && passing(box.error()); ++attempt) {
     co_await t.loop.sleep(250ms);
-    box = co_await t.loop.answer(t.job.create({plan.environment, key}));
+    // Not within the co_await: GCC 12 destroys an aggregate made there twice.
+    asked = t.job.create({plan.environment, key});
+    box = co_await t.loop.answer(asked);
   }
   if (box)
     t.create_ms.push_back(ms_since(start));
