@@ -71,6 +71,10 @@ public:
     return environment_;
   }
 
+  const std::filesystem::path& run_dir() const {
+    return run_dir_;
+  }
+
   /// Starts the runtime, once. Until then no thread of it exists.
   dsec::job& job();
 

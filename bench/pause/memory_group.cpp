@@ -34,16 +34,20 @@ memory_group::memory_group(const std::string& name)
     memory_{has_v1_memory() ? "/sys/fs/cgroup/memory/" + name : unified_},
     v1_{has_v1_memory()} {}
 
-memory_group memory_group::of_sandbox(const std::string& id) {
-  const std::filesystem::path top = has_v1_memory() ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
-  for (const auto& root : std::filesystem::directory_iterator{top}) {
-    const auto group = root.path() / id;
-    const auto payload = group / "payload";
-    if (root.is_directory() && std::filesystem::exists(group))
-      return memory_group{
-        std::filesystem::relative(std::filesystem::exists(payload) ? payload : group, top)};
-  }
-  throw std::runtime_error{"sandbox " + id + " has no group below " + top.string()};
+memory_group memory_group::of_sandbox(const std::filesystem::path& run_dir, const std::string& id) {
+  std::ifstream lock{run_dir / (id + ".lock")};
+  std::string word;
+  pid_t pid = 0;
+  while (lock >> word && word != "pid")
+    continue;
+  lock >> pid;
+  std::ifstream groups{"/proc/" + std::to_string(pid) + "/cgroup"};
+  for (std::string line; std::getline(groups, line);)
+    if (line.starts_with("0::/")) {
+      std::filesystem::path group = line.substr(4);
+      return memory_group{has_v1_memory() ? group : group.parent_path() / "payload"};
+    }
+  throw std::runtime_error{"sandbox " + id + " has no supervisor in " + run_dir.string()};
 }
 
 void memory_group::make() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,9 @@ class memory_group {
 public:
   explicit memory_group(const std::string& name);
 
-  /// Where the memory of a sandbox is charged. Throws if it has no group.
-  static memory_group of_sandbox(const std::string& id);
+  /// Where the memory of a live sandbox is charged, found by its supervisor, whose pid is in
+  /// `run_dir`. Throws if there is none.
+  static memory_group of_sandbox(const std::filesystem::path& run_dir, const std::string& id);
 
   void make() const;
 

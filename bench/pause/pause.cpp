@@ -25,7 +25,7 @@ std::vector<holding_sandbox> make_holders(testbed& bed, unsigned count) {
   for (const auto& created :
        bed.job().create_batch(std::vector<create_options>(count, {bed.environment(), {}}))) {
     const auto box = await(created, "create");
-    holders.push_back({box, memory_group::of_sandbox(box.id().str())});
+    holders.push_back({box, memory_group::of_sandbox(bed.run_dir(), box.id().str())});
   }
   std::uint64_t seed = 0;
   for (const auto& held : holders) {
