@@ -1,9 +1,11 @@
 #include "actors/errors.hpp"
 #include "actors/node_parts.hpp"
 #include "placement/admission.hpp"
+#include "state/printable.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace dsec::node_parts {
@@ -63,6 +65,17 @@ void begin_all(self_pointer self, const write_batch& batch) {
   }
 }
 
+/// `x.environment` is another one than that of the sandbox that its key names. Unknown, and taken
+/// as the same, while that one's record is being written on behalf of another request.
+bool diverges(const node_data& data, const write_batch& batch, const sandbox_id& named,
+              const create_item& x) {
+  auto known = data.sandboxes.find(named);
+  if (known != data.sandboxes.end())
+    return known->second.record->environment != x.environment;
+  auto made = std::ranges::find(batch.sandboxes, named, &sandbox_record::id);
+  return made != batch.sandboxes.end() && made->environment != x.environment;
+}
+
 /// What was admitted will not be.
 void take_back(node_data& data, const write_batch& batch) {
   for (const auto& x : batch.sandboxes) {
@@ -88,6 +101,14 @@ caf::result<create_reply_ptr> create(self_pointer self, const create_request& x)
     auto known = item.idempotency_key.empty() ? data.keys.end()
                                               : data.keys.find({x.job, item.idempotency_key});
     if (known != data.keys.end()) {
+      if (diverges(data, *batch, known->second, item)) {
+        reply->sandboxes.push_back(
+          error{errc::diverged,
+                fmt::format("create in job {}: key {} names sandbox {}, which has another "
+                            "environment",
+                            x.job, printable(item.idempotency_key), known->second)});
+        continue;
+      }
       repeated = true;
       reply->sandboxes.push_back(known->second);
       continue;

@@ -19,7 +19,7 @@ enum class errc : std::uint8_t {
   corrupt,              ///< A digest, checksum or format version disagrees.
   preempted,            ///< The job is held until `resume(job)` or a new lease.
   state_in_use,         ///< Another process owns the state directory; the message holds its pid.
-  diverged,             ///< A recorded step was sent again with another request.
+  diverged,             ///< A recorded step or key was sent again with another request.
 };
 
 std::string_view to_string(errc code);

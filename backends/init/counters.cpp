@@ -52,37 +52,37 @@ counters::counters(const launch& given)
     memory_limit_{given.memory_bytes} {
   if (unified_) {
     const int d = given.payload_v2;
-    usage_ = open_in(d, "memory.current");
-    peak_ = open_in(d, "memory.peak");
-    swap_ = open_in(d, "memory.swap.current");
+    usage_ = {d, "memory.current"};
+    peak_ = {d, "memory.peak"};
+    swap_ = {d, "memory.swap.current"};
     oom_ = open_in(d, "memory.events");
-    give_back_ = open_in(d, "memory.reclaim", O_WRONLY);
-    swap_limit_ = open_in(d, "memory.swap.max", O_WRONLY);
+    give_back_ = {d, "memory.reclaim"};
+    swap_limit_ = {d, "memory.swap.max"};
   } else {
     const int d = given.memory_v1;
-    usage_ = open_in(d, "memory.usage_in_bytes");
-    peak_ = open_in(d, "memory.max_usage_in_bytes");
-    swap_ = open_in(d, "memory.memsw.usage_in_bytes");
+    usage_ = {d, "memory.usage_in_bytes"};
+    peak_ = {d, "memory.max_usage_in_bytes"};
+    swap_ = {d, "memory.memsw.usage_in_bytes"};
     oom_ = open_in(d, "memory.oom_control");
-    give_back_ = open_in(d, "memory.force_empty", O_WRONLY);
+    give_back_ = {d, "memory.force_empty"};
   }
   const int pids = given.pids_v1 < 0 ? given.payload_v2 : given.pids_v1;
   processes_ = open_in(pids, "pids.current");
   refusals_ = open_in(pids, "pids.events");
-  cpu_ = open_in(given.payload_v2, "cpu.stat");
+  cpu_ = {given.payload_v2, "cpu.stat"};
   swaps_ = kj::AutoCloseFd{::open("/proc/swaps", O_RDONLY | O_CLOEXEC)};
 }
 
 std::uint64_t counters::memory_bytes() const {
-  return number_in(content(usage_));
+  return number_in(content(open_in(usage_.folder, usage_.name)));
 }
 
 std::uint64_t counters::memory_peak_bytes() const {
-  return number_in(content(peak_));
+  return number_in(content(open_in(peak_.folder, peak_.name)));
 }
 
 std::uint64_t counters::swap_bytes() const {
-  const auto swap = number_in(content(swap_));
+  const auto swap = number_in(content(open_in(swap_.folder, swap_.name)));
   if (unified_)
     return swap;
   // v1 counts memory and swap together, at another moment than memory alone.
@@ -103,31 +103,33 @@ std::uint64_t counters::forks_refused() const {
 }
 
 std::uint64_t counters::cpu_us() const {
-  return field(cpu_, "usage_usec");
+  return field(open_in(cpu_.folder, cpu_.name), "usage_usec");
 }
 
 result<counters::reclaimed> counters::reclaim() const {
   constexpr std::uint64_t rest_bytes =
     1 << 20; // Kernel objects and pages in flight: not worth a pass.
   constexpr int passes_max = 4;
-  if (give_back_.get() < 0)
+  const auto give_back = open_in(give_back_.folder, give_back_.name, O_WRONLY);
+  const auto swap_limit = open_in(swap_limit_.folder, swap_limit_.name, O_WRONLY);
+  if (give_back.get() < 0)
     return error{errc::unavailable, "reclaim memory: the kernel has no file for it"};
   reclaimed done;
   done.before_bytes = done.after_bytes = memory_bytes();
   // Without memory of its own in swap, the agent's limit is what it was promised.
-  if (swap_limit_.get() >= 0)
-    write_text(swap_limit_, memory_limit_ ? std::to_string(memory_limit_) : "max");
+  if (swap_limit.get() >= 0)
+    write_text(swap_limit, memory_limit_ ? std::to_string(memory_limit_) : "max");
   int failed = 0;
   for (int pass = 0; pass < passes_max && done.after_bytes > rest_bytes; ++pass) {
     const auto before = done.after_bytes;
-    const bool wrote = write_text(give_back_, unified_ ? std::to_string(before) : "1");
+    const bool wrote = write_text(give_back, unified_ ? std::to_string(before) : "1");
     failed = wrote ? 0 : errno;
     done.after_bytes = memory_bytes();
     if (done.after_bytes + before / 16 >= before)
       break;
   }
-  if (swap_limit_.get() >= 0)
-    write_text(swap_limit_, "0");
+  if (swap_limit.get() >= 0)
+    write_text(swap_limit, "0");
   if (done.after_bytes > rest_bytes && done.after_bytes > done.before_bytes / 10 * 9) {
     const auto swaps = content(swaps_);
     if (swaps.find('\n') == std::string::npos || swaps.find('\n') + 1 == swaps.size())

@@ -13,8 +13,8 @@ namespace dsec::init {
 /// kernel does not have counts 0.
 class counters {
 public:
-  /// Opens every file it will ever read; the directories of `given` are needed no longer
-  /// afterwards.
+  /// Opens what every command reads. The rest is opened when it is asked for: most sandboxes never
+  /// are, and each open file costs a create its time. The directories of `given` stay open.
   explicit counters(const launch& given);
 
   std::uint64_t memory_bytes() const; ///< Resident, page cache and swap cache.
@@ -36,10 +36,16 @@ public:
   result<reclaimed> reclaim() const;
 
 private:
+  /// A file that is opened for each use.
+  struct rare_file {
+    int folder = -1;
+    const char* name = "";
+  };
+
   bool unified_;
   std::uint64_t memory_limit_;
-  kj::AutoCloseFd usage_, peak_, swap_, oom_, give_back_, swap_limit_;
-  kj::AutoCloseFd processes_, refusals_, cpu_, swaps_;
+  rare_file usage_, peak_, swap_, give_back_, swap_limit_, cpu_;
+  kj::AutoCloseFd oom_, processes_, refusals_, swaps_;
 };
 
 } // namespace dsec::init

@@ -43,10 +43,9 @@ public:
     return end_.addBranch();
   }
 
-  /// The command has been reported: neither spool nor count grows any more.
-  void seal() {
-    sealed_ = true;
-  }
+  /// The command is about to be reported: what lies in the pipe still belongs to it, whatever comes
+  /// later is dropped. A reader gets the end after the last of it.
+  void seal();
 
   const std::string& kept() const {
     return kept_;
@@ -72,11 +71,15 @@ private:
     return held_ && kept_.size() >= spool_bytes_;
   }
 
+  void keep(const char* bytes, std::size_t size);
   /// Bytes read into the buffer and kept; 0: none are there now, or the stream has ended.
   std::size_t fetch();
   kj::Promise<void> step();
   kj::Promise<void> send(const char* bytes, std::size_t size);
   kj::Promise<void> finish();
+  /// Tells the reader the end and lets it go.
+  kj::Promise<void> end_reader(wire::ByteSink::Client& sink);
+  kj::Promise<void> until_woken();
   void detach();
 
   kj::AutoCloseFd pipe_;
@@ -85,6 +88,7 @@ private:
   std::uint64_t spool_bytes_;
   std::string kept_;
   std::uint64_t total_ = 0;
+  std::string last_; ///< What lay in the pipe at the seal, for the reader, beyond the spool.
   bool sealed_ = false;
   bool ended_ = false;
 
@@ -92,6 +96,7 @@ private:
   kj::ForkedPromise<void> end_;
   /// Ends whatever wait the stream is in, when a reader comes or goes.
   kj::Own<kj::PromiseFulfiller<void>> wake_;
+  bool sending_ = false; ///< The reader has not taken all it was sent.
 
   kj::Maybe<wire::ByteSink::Client> sink_;
   kj::Own<kj::PromiseFulfiller<void>> tell_detached_;

@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::size_t database_bytes_max = 1 << 20;
 
+/// As many ids are mapped. One beyond must not reach the kernel: -1 means "leave it as it is"
+/// there, which is root.
+constexpr std::uint32_t id_max = 65535;
+
 std::optional<std::uint32_t> number_in(std::string_view text) {
   std::uint32_t value = 0;
   auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -55,10 +59,7 @@ kj::Promise<std::string> content_inside(file_errands& files, std::string path) {
   });
 }
 
-} // namespace
-
-result<identity>
-resolve_user(std::string_view user, std::string_view passwd, std::string_view group) {
+result<identity> entry_of(std::string_view user, std::string_view passwd, std::string_view group) {
   identity found;
   auto group_part = user;
   const auto user_part = take(group_part, ':');
@@ -106,12 +107,24 @@ resolve_user(std::string_view user, std::string_view passwd, std::string_view gr
   return found;
 }
 
+} // namespace
+
+result<identity>
+resolve_user(std::string_view user, std::string_view passwd, std::string_view group) {
+  auto found = entry_of(user, passwd, group);
+  if (found && (found->uid > id_max || found->gid > id_max))
+    return error{errc::invalid_argument, "run as user '" + std::string(user)
+                                           + "': not an id of this sandbox (0 to "
+                                           + std::to_string(id_max) + ")"};
+  return found;
+}
+
 std::optional<identity> user_by_number(std::string_view user) {
   if (user.empty() || user == "root" || user == "0")
     return identity{};
   const auto uid = number_in(take(user, ':'));
   const auto gid = number_in(user);
-  if (uid && gid)
+  if (uid && gid && *uid <= id_max && *gid <= id_max)
     return identity{*uid, *gid, {}};
   return {};
 }

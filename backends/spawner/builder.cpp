@@ -122,8 +122,8 @@ public:
       name_{slot_name(slot)},
       watch_{on.trace} {}
 
-  /// Everything that needs no request.
-  result<void> prepare(int network);
+  /// Everything that needs no request, and what a request like `likely` (may be null) needs.
+  result<void> prepare(int network, const create_order* likely);
 
   /// The rest. Whatever the inside does not need at once is done while it is at work.
   result<init::launch> complete(const create_order& order);
@@ -133,8 +133,10 @@ public:
   }
 
 private:
-  result<void> start_inside(int network);
+  result<void> start_inside(int network, const char* when_root_comes);
   result<void> hand_over_root(const create_order& order);
+  result<void> furnish(const create_order& order);
+  result<void> name_host(const std::string& name) const;
 
   const machine& on_;
   std::uint32_t slot_;
@@ -148,11 +150,12 @@ private:
   descriptor pidfd_;
   descriptor user_namespace_;
   pid_t pid_ = -1;
+  bool furnished_ = false;
 };
 
 /// Clones PID 1 with all its namespaces. The network namespace is entered for the moment of the
 /// clone, so that it stays the host's and not the sandbox's to change.
-result<void> builder::start_inside(int network) {
+result<void> builder::start_inside(int network, const char* when_root_comes) {
   descriptor host{::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)};
   if (!host)
     return errno_error(errno, "open the host's network namespace");
@@ -201,7 +204,7 @@ result<void> builder::start_inside(int network) {
   auto devices = idmapped_copy(on_.mounts.devices(), user_namespace_.get(), "the device tree");
   if (!devices)
     return devices.error();
-  if (int number = send_datagram(socket_.get(), "devices", devices->get(), 0); number != 0)
+  if (int number = send_datagram(socket_.get(), when_root_comes, devices->get(), 0); number != 0)
     return errno_error(number, "hand the device tree to PID 1 of " + name_);
   watch_.lap("maps");
   return {};
@@ -225,22 +228,45 @@ result<void> builder::hand_over_root(const create_order& order) {
   inside_order rest{};
   rest.memory_bytes = order.memory_bytes;
   rest.allow_setuid = order.allow_setuid;
-  std::strncpy(rest.hostname, order.hostname.c_str(), sizeof rest.hostname - 1);
   std::string_view bytes{reinterpret_cast<const char*>(&rest), sizeof rest};
   if (int number = send_datagram(socket_.get(), bytes, root->get(), 0); number != 0)
-    return errno_error(number, "hand the root to PID 1 of " + order.id);
+    return errno_error(number, "hand the root to PID 1 of " + name_);
   watch_.lap("overlay");
   return {};
 }
 
-result<void> builder::prepare(int network) {
+/// Root and limits: all that differs between environments.
+result<void> builder::furnish(const create_order& order) {
+  if (auto ok = scratch::limit(scratch_.get(), order.disk_bytes); !ok)
+    return ok;
+  if (auto ok = hand_over_root(order); !ok)
+    return ok;
+  if (auto ok = cgroups::limit(groups_, {order.memory_bytes, order.processes, order.cpu_milli});
+      !ok)
+    return ok;
+  furnished_ = true;
+  watch_.lap("limits");
+  return {};
+}
+
+result<void> builder::name_host(const std::string& name) const {
+  descriptor host{::open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC)};
+  at_effect();
+  if (!host || ::setns(pidfd_.get(), CLONE_NEWUTS) < 0
+      || ::sethostname(name.c_str(), name.size()) < 0 || ::setns(host.get(), CLONE_NEWUTS) < 0)
+    return errno_error(errno, "set the host name of " + name_);
+  at_effect();
+  return {};
+}
+
+result<void> builder::prepare(int network, const create_order* likely) {
   at_effect();
   lock_ = take_lock(on_.run_dir.get(), name_, {slot_, ::getpid(), false});
   if (!lock_)
     return errno_error(errno, "take the lock of " + name_);
   at_effect();
   watch_.lap("lock");
-  if (auto ok = start_inside(network); !ok)
+  if (auto ok = start_inside(network, likely ? root_comes_soon : root_comes_late); !ok)
     return ok.error();
   auto made = on_.disk.make(slot_, on_.where.base_id(slot_));
   if (!made)
@@ -252,7 +278,11 @@ result<void> builder::prepare(int network) {
     return groups.error();
   groups_ = *std::move(groups);
   watch_.lap("groups");
-  return {};
+  if (!likely)
+    return {};
+  if (auto ok = furnish(*likely); !ok)
+    return ok;
+  return wait_for_reaper(failures_.get(), pid_);
 }
 
 result<init::launch> builder::complete(const create_order& order) {
@@ -262,15 +292,13 @@ result<init::launch> builder::complete(const create_order& order) {
     return errno_error(number, "name the lock of " + order.id);
   at_effect();
   ::unlinkat(on_.run_dir.get(), (order.id + ".end").c_str(), 0);
-  if (auto ok = scratch::limit(scratch_.get(), order.disk_bytes); !ok)
-    return ok.error();
   watch_.lap("name");
-  if (auto ok = hand_over_root(order); !ok)
+  if (!furnished_)
+    if (auto ok = furnish(order); !ok)
+      return ok.error();
+  if (auto ok = name_host(order.hostname); !ok)
     return ok.error();
-  if (auto ok = cgroups::limit(groups_, {order.memory_bytes, order.processes, order.cpu_milli});
-      !ok)
-    return ok.error();
-  watch_.lap("limits");
+  watch_.lap("host name");
   auto listener = listen_at(on_, order.id);
   if (!listener)
     return listener.error();
@@ -317,8 +345,10 @@ void tell(int spawner, std::uint8_t code, const std::string& text) {
 
 /// Waits for the request; ends the process when there will be none.
 create_order wait_for_order(int spawner) {
+  // Its size first: what is allocated here, dsec-init keeps.
+  auto size = ::recv(spawner, nullptr, 0, MSG_PEEK | MSG_TRUNC);
   std::string datagram;
-  if (!receive_datagram(spawner, datagram, nullptr, 0, request_bytes_max))
+  if (size <= 0 || !receive_datagram(spawner, datagram, nullptr, 0, static_cast<std::size_t>(size)))
     ::_exit(0);
   auto asked = read_request(datagram);
   if (!asked || !asked->what)
@@ -328,7 +358,8 @@ create_order wait_for_order(int spawner) {
 
 } // namespace
 
-void build_sandbox(const machine& on, std::uint32_t slot, int network, int spawner) {
+void build_sandbox(const machine& on, std::uint32_t slot, int network, int spawner,
+                   const create_order* likely) {
   ::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_NAME, "dsec-init");
   close_all_but({on.run_dir.get(), on.disk.directory(), on.mounts.devices(), on.mounts.layers(),
@@ -336,7 +367,7 @@ void build_sandbox(const machine& on, std::uint32_t slot, int network, int spawn
   init::launch given;
   {
     builder b{on, slot};
-    if (auto prepared = b.prepare(network); !prepared)
+    if (auto prepared = b.prepare(network, likely); !prepared)
       fail(spawner, prepared.error());
     tell(spawner, 0, "");
     auto built = b.complete(wait_for_order(spawner));

@@ -58,12 +58,11 @@ public:
     return mount;
   }
 
-  /// Attaches a mount to a directory, of the image or (root AT_FDCWD) of the process's own root.
-  /// The path follows no link of the image.
+  /// Attaches a mount to a directory of another. The path follows no link of the image.
   void attach(const descriptor& mount, int root, const char* target) const {
     open_how how{};
     how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-    how.resolve = RESOLVE_NO_SYMLINKS | (root == AT_FDCWD ? 0 : RESOLVE_BENEATH);
+    how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
     auto open = [&] {
       return static_cast<int>(::syscall(SYS_openat2, root, target, &how, sizeof how));
     };
@@ -76,11 +75,10 @@ public:
                         == 0);
   }
 
-  /// Makes a mount the root; `place` is a directory that everybody may search.
-  void enter_root(const descriptor& mount, const char* place) const {
+  /// Attaches a mount to be the next root; `place` is a directory that everybody may search.
+  void attach_root(const descriptor& mount, const char* place) const {
     step("attach a root",
          ::move_mount(mount.get(), "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH) == 0);
-    pivot(place);
   }
 
   /// Makes what is mounted at `place` the root and lets go of the old one.
@@ -151,18 +149,15 @@ void become_reaper(int socket, int report, int program) {
   auto terminals = b.mount_of("devpts", {{"ptmxmode", "0666"}, {"mode", "0620"}, {"gid", "5"}},
                               MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
   auto queues = b.mount_of("mqueue", {}, quiet);
-  // A root of its own for the time until it is asked for: a blank sandbox must not hold on to the
-  // mounts of the machine. Both trees are put together there and moved with all that stands on
-  // them.
-  auto first = b.mount_of("tmpfs", {{"mode", "0755"}, {"size", "16k"}}, quiet);
-  for (auto* folder : {"dev", "proc", "root"})
-    b.step("make the first root", ::mkdirat(first.get(), folder, 0755) == 0);
-  b.enter_root(first, "/sys");
-  b.attach(devices, AT_FDCWD, "/dev");
-  b.attach(terminals, devices.get(), "pts");
-  b.attach(queues, devices.get(), "mqueue");
-  b.attach(proc, AT_FDCWD, "/proc");
-  mask_kernel_files(b);
+  const char* place = "/sys";
+  if (message == root_comes_late) {
+    // A root of its own until then: a blank sandbox must not hold on to the mounts of the machine.
+    auto first = b.mount_of("tmpfs", {{"mode", "0755"}, {"size", "16k"}}, quiet);
+    b.step("make the first root", ::mkdirat(first.get(), "root", 0755) == 0);
+    b.attach_root(first, place);
+    b.pivot(place);
+    place = "/root";
+  }
 
   descriptor root;
   inside_order order{};
@@ -170,15 +165,17 @@ void become_reaper(int socket, int report, int program) {
     ::_exit(0); // Never asked for.
   b.step("read the order", root && message.size() == sizeof order);
   std::memcpy(&order, message.data(), sizeof order);
-  b.step("set the host name", ::sethostname(order.hostname, std::strlen(order.hostname)) == 0);
   auto shared_memory =
     b.mount_of("tmpfs", {{"mode", "1777"}, {"size", std::to_string(order.memory_bytes / 2)}},
                MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-  b.attach(root, AT_FDCWD, "/root");
+  b.attach_root(root, place);
   b.attach(proc, root.get(), "proc");
   b.attach(devices, root.get(), "dev");
+  b.attach(terminals, devices.get(), "pts");
+  b.attach(queues, devices.get(), "mqueue");
   b.attach(shared_memory, devices.get(), "shm");
-  b.pivot("/root");
+  b.pivot(place);
+  mask_kernel_files(b);
 
   limit_self();
   reset_signals();

@@ -17,12 +17,15 @@ struct inside_failure {
 struct inside_order {
   std::uint64_t memory_bytes;
   bool allow_setuid;
-  char hostname[64];
 };
+
+/// Text of the first datagram: whether the root follows soon or when the sandbox is asked for.
+inline constexpr const char* root_comes_soon = "root soon";
+inline constexpr const char* root_comes_late = "root late";
 
 /// The half of a build that runs inside: from the clone to the exec of the reaper. It waits on
 /// `socket` for two datagrams: the device tree once its ids are mapped, and an inside_order with
-/// the root when the sandbox is asked for. Both descriptors are mounts that it moves into place.
+/// the root. Both descriptors are mounts that it moves into place.
 [[noreturn]] void become_reaper(int socket, int report, int program);
 
 } // namespace dsec::spawner

@@ -6,12 +6,16 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 
 namespace dsec::spawner {
 
 namespace {
+
+/// After a create, until its first command has likely answered.
+constexpr auto quiet_time = std::chrono::milliseconds{5};
 
 /// Forks into a cgroup. Raw, as glibc has no call for it; the spawner has one thread.
 pid_t fork_into(int group) {
@@ -24,12 +28,29 @@ pid_t fork_into(int group) {
 
 } // namespace
 
+bool sandboxes::blanks_missing() const {
+  return refilling_ && building_ == 0 && queue_.empty()
+         && making_.size() + ready_.size() < blanks_wanted_;
+}
+
+bool sandboxes::quiet() const {
+  return std::chrono::steady_clock::now() - created_at_ >= quiet_time
+         || making_.size() + ready_.size() < blanks_wanted_ / 2;
+}
+
+int sandboxes::refill_ms() const {
+  if (!blanks_missing() || quiet())
+    return -1; // What is being made comes back as an event.
+  auto left = created_at_ + quiet_time - std::chrono::steady_clock::now();
+  auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(left).count();
+  return static_cast<int>(std::max<std::int64_t>(ms, 0)) + 1;
+}
+
 void sandboxes::refill() {
   // Two at a time keep both halves of a small machine busy and leave room for a create that comes.
   constexpr std::size_t making_max = 2;
-  while (refilling_ && building_ == 0 && queue_.empty() && making_.size() < making_max
-         && making_.size() + ready_.size() < blanks_wanted_)
-    if (auto made = make_blank(); !made) {
+  while (blanks_missing() && quiet() && making_.size() < making_max)
+    if (auto made = make_blank(likely_); !made) {
       log_.line("sandbox.no_blank", made.error().message);
       refilling_ = false;
     }
@@ -43,14 +64,26 @@ void sandboxes::retire() {
     kill(*find(serial), std::nullopt);
 }
 
-sandboxes::sandbox* sandboxes::pick_blank() {
-  for (auto* blanks : {&ready_, &making_})
-    if (!blanks->empty())
-      return find(*blanks->begin());
+sandboxes::sandbox* sandboxes::pick_blank(const create_order& order) {
+  sandbox* other = nullptr;
+  for (auto* blanks : {&ready_, &making_}) {
+    sandbox* unfurnished = nullptr;
+    for (auto serial : *blanks) {
+      auto* s = find(serial);
+      if (s->fits && s->fits->alike(order))
+        return s;
+      (s->fits ? other : unfurnished) = s;
+    }
+    if (unfurnished)
+      return unfurnished;
+  }
+  // One of another kind makes room for one of this kind.
+  if (other)
+    kill(*other, std::nullopt);
   return nullptr;
 }
 
-result<sandboxes::sandbox*> sandboxes::make_blank() {
+result<sandboxes::sandbox*> sandboxes::make_blank(std::shared_ptr<const create_order> likely) {
   auto slot = slots_.take();
   if (!slot)
     return error{errc::exhausted,
@@ -58,6 +91,7 @@ result<sandboxes::sandbox*> sandboxes::make_blank() {
   auto& s = insert(slot_name(*slot));
   s.is = phase::blank;
   s.slot = slot;
+  s.fits = std::move(likely);
   making_.insert(s.serial);
   int pair[2];
   auto group = on_.groups.make_outer(*slot);
@@ -73,7 +107,7 @@ result<sandboxes::sandbox*> sandboxes::make_blank() {
   kill_point(crash_role::spawner);
   auto pid = fork_into(group->get());
   if (pid == 0)
-    build_sandbox(on_, *slot, network.release(), theirs.release());
+    build_sandbox(on_, *slot, network.release(), theirs.release(), s.fits.get());
   kill_point(crash_role::spawner);
   if (pid < 0) {
     auto why = errno_error(errno, "fork the process of a sandbox");
@@ -104,7 +138,10 @@ void sandboxes::give(sandbox& blank, sandbox& to) {
   kill_point(crash_role::spawner);
   int number = send_datagram(to.socket.get(), to.order->datagram, -1, MSG_DONTWAIT);
   kill_point(crash_role::spawner);
-  if (number != 0)
+  // A process that is gone has told why.
+  if (number == EPIPE || number == ECONNRESET)
+    read_report(to);
+  else if (number != 0)
     kill(to, errno_error(number, "hand its request to the process of " + to.id));
 }
 

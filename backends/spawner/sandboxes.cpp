@@ -114,9 +114,9 @@ void sandboxes::start_queued() {
   while (building_ < building_max_ && !queue_.empty()) {
     auto* s = find(queue_.front());
     queue_.pop_front();
-    auto* blank = pick_blank();
+    auto* blank = pick_blank(*s->order);
     if (!blank) {
-      auto made = make_blank();
+      auto made = make_blank(std::make_shared<const create_order>(*s->order));
       if (!made) {
         s->failure = made.error();
         finish(*s, "");
@@ -150,7 +150,10 @@ void sandboxes::read_report(sandbox& s) {
     s.is = phase::live;
     --building_;
     refilling_ = refilling_ || blanks_wanted_ != 0;
+    if (!likely_ || !likely_->alike(*s.order))
+      likely_ = std::make_shared<const create_order>(*std::move(s.order));
     s.order.reset();
+    created_at_ = std::chrono::steady_clock::now();
     s.socket.reset();
     if (on_.trace)
       log_.line("sandbox.built", s.id + ' ' + report.text);

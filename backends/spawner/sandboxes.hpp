@@ -9,10 +9,12 @@
 #include "backends/spawner/sweeper.hpp"
 #include "backends/spawner/wire.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,10 +28,10 @@ namespace dsec::spawner {
 ///     queued -> building -> live -> killed -> swept (gone)
 ///                  `-----------------^
 ///
-/// A few blank ones are built ahead, as far as no request is needed; a queued one takes over a
-/// blank one's process and slot. A sandbox is killed because its build failed, its dsec-init is
-/// gone, or somebody asked; it is swept when its last process has gone, and its slot is free when
-/// all of it is removed.
+/// A few blank ones are built ahead, furnished for a create like the last one that succeeded; a
+/// queued one takes over a fitting blank one's process and slot. A sandbox is killed because its
+/// build failed, its dsec-init is gone, or somebody asked; it is swept when its last process has
+/// gone, and its slot is free when all of it is removed.
 class sandboxes {
 public:
   /// Tells an asker that it is done (no error) or why not.
@@ -45,8 +47,12 @@ public:
 
   void destroy(const std::string& id, asker from);
 
-  /// Builds blank ones up to their number, unless a create is under way: that goes first.
+  /// Builds blank ones up to their number, unless a create is under way or has just been, and
+  /// there are enough for the next few: its first commands go first.
   void refill();
+
+  /// Milliseconds until `refill` may have something to do again, or -1.
+  int refill_ms() const;
 
   /// Removes the blank ones and builds no more.
   void retire();
@@ -87,8 +93,9 @@ private:
     std::optional<create_order> order;
     std::optional<std::uint32_t> slot;
     pid_t pid = -1;
-    bool is_child = false; ///< Ours to reap, and not yet reaped.
-    bool prepared = false; ///< It has told that it waits for its request.
+    bool is_child = false;                    ///< Ours to reap, and not yet reaped.
+    bool prepared = false;                    ///< It has told that it waits for its request.
+    std::shared_ptr<const create_order> fits; ///< What a blank one is furnished for. Null: all.
     descriptor socket;
     descriptor pidfd;
     descriptor events;
@@ -103,8 +110,10 @@ private:
   sandbox& insert(const std::string& id);
   sandbox* find(std::uint64_t serial);
   void start_queued();
-  result<sandbox*> make_blank();
-  sandbox* pick_blank();
+  result<sandbox*> make_blank(std::shared_ptr<const create_order> likely);
+  sandbox* pick_blank(const create_order& order);
+  bool blanks_missing() const;
+  bool quiet() const;
   void give(sandbox& blank, sandbox& to);
   void read_report(sandbox& s);
   void adopt_one(const std::string& name, std::optional<std::uint32_t> slot);
@@ -127,6 +136,8 @@ private:
   std::set<std::uint64_t> making_; ///< Blank ones that are not prepared yet.
   std::set<std::uint64_t> ready_;  ///< Blank ones that are.
   std::size_t blanks_wanted_;
+  std::shared_ptr<const create_order> likely_; ///< The last create that succeeded.
+  std::chrono::steady_clock::time_point created_at_;
   bool refilling_ = true; ///< Not after a blank one failed: the next create finds out why.
   std::size_t building_ = 0;
   std::size_t building_max_;

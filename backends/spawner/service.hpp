@@ -51,7 +51,7 @@ private:
   std::vector<asker> warming_;
   std::chrono::steady_clock::time_point busy_at_;
   bool ending_ = false;
-  bool asked_to_go_ = false; ///< By SIGTERM or SIGINT.
+  bool asked_to_go_ = false;       ///< By SIGTERM or SIGINT.
   std::optional<asker> ended_for_; ///< Who asked for the shutdown.
 };
 

@@ -23,6 +23,13 @@ struct create_order {
   std::uint64_t pause_after_ms = 0;
   std::uint64_t stop_after_ms = 0;
   std::string datagram; ///< The request itself: the sandbox's own process reads it again.
+
+  /// Whether a sandbox furnished for `other` is as good for this.
+  bool alike(const create_order& other) const {
+    return layers == other.layers && memory_bytes == other.memory_bytes
+           && processes == other.processes && cpu_milli == other.cpu_milli
+           && disk_bytes == other.disk_bytes && allow_setuid == other.allow_setuid;
+  }
 };
 
 struct destroy_order {

@@ -116,8 +116,10 @@ int exit_code_of(const exec_result& x) {
     fmt::print(stderr, "dsec: the disk limit was reached ({} of {} bytes)\n", o.peak_bytes,
                o.limit_bytes);
     return o.code != 0 ? o.code : 125;
-  case outcome_kind::cancelled:
   case outcome_kind::pids_limit:
+    fmt::print(stderr, "dsec: the process limit was reached\n");
+    return o.code != 0 ? o.code : 125;
+  case outcome_kind::cancelled:
   case outcome_kind::self_inflicted:
   case outcome_kind::sandbox_stopped:
   case outcome_kind::node_lost:

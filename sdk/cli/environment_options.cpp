@@ -27,6 +27,15 @@ result<std::uint64_t> parse_bytes(const std::string& name, const std::string& te
   return number << shift;
 }
 
+result<std::int64_t>
+parse_thousandths(const std::string& name, double amount, double least, double most) {
+  // Written so that what is not a number fails too.
+  if (!(amount >= least && amount <= most))
+    return error{errc::invalid_argument,
+                 fmt::format("{} is {}; {} to {}", name, amount, least, most)};
+  return std::llround(amount * 1000);
+}
+
 std::pair<std::string, std::string> parse_variable(const std::string& text) {
   auto equals = text.find('=');
   if (equals != std::string::npos)
@@ -68,9 +77,14 @@ result<create_options> environment_options::resolve(const std::filesystem::path&
       return bytes.error();
     *to = *bytes;
   }
-  if (pids > 0)
-    limits.processes = pids;
-  limits.cpu_milli = static_cast<std::uint32_t>(std::lround(cpus * 1000));
+  if (pids)
+    limits.processes = *pids;
+  if (cpus) {
+    auto milli = parse_thousandths("--cpus", *cpus, cpu_milli_min / 1000., cpu_milli_max / 1000.);
+    if (!milli)
+      return milli.error();
+    limits.cpu_milli = static_cast<std::uint32_t>(*milli);
+  }
   x.environment.allow_setuid = allow_setuid;
   if (auto valid = validate(x.environment); !valid)
     return valid.error();

@@ -3,7 +3,9 @@
 #include "sdk/cli/options.hpp"
 #include "sdk/embed/runtime.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,8 +18,8 @@ struct environment_options {
   std::string job = "cli";
   std::string key;
   std::string memory;
-  std::uint32_t pids = 0;
-  double cpus = 0;
+  std::optional<std::uint32_t> pids;
+  std::optional<double> cpus;
   std::string disk;
   bool allow_setuid = false;
 
@@ -30,6 +32,11 @@ struct environment_options {
   result<std::pair<std::string, wire::Sandbox::Client>>
   create(client& at, const create_options& wanted) const;
 };
+
+/// `amount` in thousandths, rounded, as 1500 for 1.5. invalid_argument with `name`, `least` and
+/// `most` if it is not between these two.
+result<std::int64_t>
+parse_thousandths(const std::string& name, double amount, double least, double most);
 
 /// "512M", "2G", "4096": bytes. invalid_argument otherwise.
 result<std::uint64_t> parse_bytes(const std::string& name, const std::string& text);

@@ -11,6 +11,9 @@ namespace {
 /// A step's input is part of what is recorded, and of one message.
 constexpr std::size_t step_input_bytes_max = 4 << 20;
 
+/// Ten years: far above any command, far below what milliseconds overflow at.
+constexpr double deadline_s_max = 10 * 365 * 86'400.;
+
 /// What `exec` and `run` take to describe a command.
 struct command_options {
   std::vector<std::string> argv;
@@ -44,7 +47,10 @@ struct command_options {
       x.env.push_back(parse_variable(text));
     x.cwd = cwd;
     x.user = user;
-    x.deadline = std::chrono::milliseconds{static_cast<std::int64_t>(deadline_s * 1000)};
+    auto deadline_ms = parse_thousandths("--deadline", deadline_s, 0, deadline_s_max);
+    if (!deadline_ms)
+      return deadline_ms.error();
+    x.deadline = std::chrono::milliseconds{*deadline_ms};
     x.step = step;
     if (interactive && step) {
       auto input = read_input(step_input_bytes_max);

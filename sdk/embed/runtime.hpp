@@ -113,6 +113,8 @@ struct job_options {
 
 struct create_options {
   dsec::environment environment;
+  /// Empty: none. Repeated within a job, also after a crash, it returns the sandbox that it made;
+  /// with another environment it is `diverged`.
   std::string idempotency_key;
 };
 

@@ -93,6 +93,25 @@ BOOST_AUTO_TEST_CASE(a_repeated_idempotency_key_returns_the_same_sandbox_also_af
   BOOST_TEST(machine.alive().size() == 3);
 }
 
+BOOST_AUTO_TEST_CASE(a_repeated_key_with_another_environment_is_refused_also_after_a_crash) {
+  auto again = [&](std::uint64_t memory_bytes) {
+    auto environment = small_environment();
+    environment.limits.memory_bytes = memory_bytes;
+    create_batch batch{{{"k", environment}, {"k", environment}}};
+    return (*now->ask<create_reply_ptr>(open("train"), batch))->sandboxes;
+  };
+  auto first = again(64 << 20);
+  BOOST_TEST(*first[0] == *first[1]);
+  crash();
+  start();
+  for (const auto& other : again(128 << 20)) {
+    BOOST_TEST_REQUIRE(!other);
+    BOOST_TEST((other.error().code == errc::diverged));
+    BOOST_TEST(other.error().message.find(first[0]->str()) != std::string::npos);
+  }
+  BOOST_TEST(*again(64 << 20)[0] == *first[0]);
+}
+
 BOOST_AUTO_TEST_CASE(two_creations_with_one_key_at_once_make_one_sandbox) {
   auto job = open("train");
   create_batch batch{{{"k", small_environment()}}};

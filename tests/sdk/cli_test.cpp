@@ -84,6 +84,31 @@ BOOST_FIXTURE_TEST_CASE(exec_tells_signals_deadlines_memory_and_its_own_failures
   BOOST_TEST(oom.err.find("out of memory") != std::string::npos, oom.err);
 }
 
+BOOST_FIXTURE_TEST_CASE(a_background_child_that_holds_the_output_does_not_hold_exec, served) {
+  auto id = create();
+  auto x = run({"exec", "--deadline", "20", id, "--", "sh", "-c", "sleep 60 & echo hi; exit 3"});
+  BOOST_TEST(x.code == 3);
+  BOOST_TEST(x.out == "hi\n");
+  BOOST_TEST(x.err == "");
+}
+
+BOOST_FIXTURE_TEST_CASE(numbers_out_of_range_are_refused_and_named, served) {
+  for (auto [option, value] : {std::pair{"--cpus", "1e9"},
+                               {"--cpus", "nan"},
+                               {"--cpus", "0.0001"},
+                               {"--deadline", "1e300"},
+                               {"--deadline", "nan"},
+                               {"--deadline", "-1"}}) {
+    auto x = run({"run", "--image", "busybox", option, value, "--", "true"});
+    BOOST_TEST(x.code == 125);
+    BOOST_TEST(x.err.find(option) != std::string::npos, x.err);
+  }
+  auto none = run({"run", "--image", "busybox", "--pids", "0", "--", "true"});
+  BOOST_TEST(none.err.find("processes is 0") != std::string::npos, none.err);
+  // A sandbox that was made for a command that cannot be asked for is not left behind.
+  BOOST_TEST(run({"ps", "--json"}).out == "[]\n");
+}
+
 BOOST_FIXTURE_TEST_CASE(exec_passes_input_variables_user_and_directory_on, served) {
   auto id = create();
   std::string input(300'000, 'x');

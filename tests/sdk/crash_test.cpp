@@ -89,7 +89,10 @@ BOOST_AUTO_TEST_CASE(a_trainer_killed_at_any_point_of_a_creation_gets_its_one_sa
       BOOST_TEST((code == 0 || code == 128 + SIGKILL), code);
       auto rt = at.open(state);
       auto job = value(rt->open_job("rollout"));
-      auto box = value(job.create({at.environment(), "first"}));
+      create_options again; // As the trainer asked.
+      again.environment.layers = {at.layer};
+      again.idempotency_key = "first";
+      auto box = value(job.create(again));
       BOOST_TEST(value(box.exec(exec_spec{{"true"}})).ok());
       BOOST_TEST(value(rt->list(true)).size() == 1u);
       BOOST_TEST(bool(job.close().get()));

@@ -120,9 +120,9 @@ playground::playground() {
   programs = fs::read_symlink("/proc/self/exe").parent_path();
   fs::create_directories(data_dir);
   layer = import_busybox(root, data_dir);
-  auto started =
-    run_program({programs / "dsec-spawner", "--data-dir", data_dir, "--run-dir", run_dir,
-                 "--scratch-bytes", "2147483648", "--swap-bytes", "536870912", "--warm", "4", "--idle-exit", "60"});
+  auto started = run_program({programs / "dsec-spawner", "--data-dir", data_dir, "--run-dir",
+                              run_dir, "--scratch-bytes", "2147483648", "--swap-bytes", "536870912",
+                              "--warm", "4", "--idle-exit", "60"});
   if (started.code != 0)
     throw std::runtime_error{fmt::format("dsec-spawner: {}: {}", started.code, started.err)};
 }

@@ -157,6 +157,24 @@ BOOST_AUTO_TEST_CASE(a_background_child_that_holds_the_output_does_not_hold_the_
   BOOST_TEST(sandbox.payload_pids().size() == 1);
 }
 
+BOOST_AUTO_TEST_CASE(a_background_child_that_holds_the_output_does_not_hold_its_reader) {
+  std::string out, err;
+  run_options options;
+  options.attended = true;
+  options.spool_bytes = 100;
+  auto exec =
+    client.start(1, {"sh", "-c", "sleep 30 & head -c 300000 /dev/zero; echo end"}, options);
+  auto attach = exec.attachRequest();
+  attach.setStdout(kj::heap<collecting_sink>(out));
+  attach.setStderr(kj::heap<collecting_sink>(err));
+  auto streamed = attach.send();
+  BOOST_TEST(client.wait(exec).out_bytes == 300004);
+  streamed.wait(client.scope());
+  BOOST_TEST(out.size() == 300004u);
+  BOOST_TEST(out.ends_with("end\n"));
+  BOOST_TEST(sandbox.payload_pids().size() == 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_background_child_may_write_after_its_exec_was_forgotten) {
   auto exec = client.start(1, {"sh", "-c", "(sleep 0.3; echo late; touch /tmp/alive) & exit 0"});
   client.wait(exec);
@@ -217,6 +235,16 @@ BOOST_AUTO_TEST_CASE(users_are_those_of_the_sandbox) {
   auto e = error_of([&] { client.run({"id"}, options); });
   BOOST_TEST((e.code == errc::not_found));
   BOOST_TEST(e.message.find("nobodyhere") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(an_id_beyond_the_sandbox_is_refused_and_never_runs_as_root) {
+  run_options options;
+  for (const char* user : {"4294967295", "4294967295:1", "1:4294967295", "65536", "99999:77"}) {
+    options.user = user;
+    auto e = error_of([&] { client.run({"id"}, options); });
+    BOOST_TEST((e.code == errc::invalid_argument), e.message);
+    BOOST_TEST(e.message.find(user) != std::string::npos, e.message);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_start_is_an_error_that_names_it) {

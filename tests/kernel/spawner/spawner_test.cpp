@@ -368,6 +368,24 @@ BOOST_AUTO_TEST_CASE(blank_sandboxes_are_used_replaced_and_removed_at_the_end) {
   BOOST_CHECK_MESSAGE(look().none(), look().text());
 }
 
+BOOST_AUTO_TEST_CASE(a_blank_sandbox_furnished_for_other_limits_is_never_handed_out) {
+  BOOST_REQUIRE_MESSAGE(start({"--blanks", "2"}) == 0, said);
+  spawner_client client{run_dir};
+  for (std::size_t i = 0; i < 8; ++i) {
+    auto wanted = fields("s-" + std::to_string(i));
+    // Twice each, so that both a change and a repetition meet blank ones.
+    wanted.memory_bytes = (i / 2 % 2 == 0 ? 32ull : 64ull) << 20;
+    auto made = client.create(wanted);
+    BOOST_TEST_REQUIRE(made.has_value());
+    BOOST_CHECK_MESSAGE(made->code == 0, made->message);
+    BOOST_TEST(eventually([&] { return look().subvolumes.size() == i + 3; }));
+    auto shared = inside(client.list()->pids.at(wanted.id), "/dev/shm");
+    BOOST_TEST(fs::space(shared).capacity == wanted.memory_bytes / 2);
+  }
+  for (int i = 0; i < 8; ++i)
+    BOOST_TEST(client.destroy("s-" + std::to_string(i))->code == 0);
+}
+
 BOOST_AUTO_TEST_CASE(a_group_that_does_not_exist_is_an_error_of_the_caller) {
   BOOST_TEST(start({"--group", "no-such-group-here"}) == 1);
   BOOST_CHECK_MESSAGE(said.find("no-such-group-here") != std::string::npos, said);
