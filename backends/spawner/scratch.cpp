@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -32,6 +33,45 @@ constexpr std::uint64_t size_min = 256ull << 20;
 
 void at_effect() {
   kill_point(crash_role::spawner);
+}
+
+/// The loop device that `file` is attached to; empty if none.
+std::string loop_device_of(const std::string& file) {
+  struct stat wanted {};
+
+  if (::stat(file.c_str(), &wanted) < 0)
+    return {};
+  std::string found;
+  DIR* devices = ::opendir("/dev");
+  while (auto* entry = devices && found.empty() ? ::readdir(devices) : nullptr) {
+    if (std::strncmp(entry->d_name, "loop", 4) != 0)
+      continue;
+    auto path = std::string{"/dev/"} + entry->d_name;
+    descriptor device{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    loop_info64 info{};
+    if (device && ::ioctl(device.get(), LOOP_GET_STATUS64, &info) == 0
+        && info.lo_device == wanted.st_dev && info.lo_inode == wanted.st_ino)
+      found = path;
+  }
+  if (devices)
+    ::closedir(devices);
+  return found;
+}
+
+/// Two file systems on one file would destroy it. A former spawner's device goes a moment after its
+/// mount, so there is some patience.
+result<void> await_unused(const std::string& file) {
+  constexpr int tries = 200;
+  constexpr timespec pause{0, 10'000'000};
+  std::string device;
+  for (int i = 0; i < tries; ++i) {
+    device = loop_device_of(file);
+    if (device.empty())
+      return {};
+    ::nanosleep(&pause, nullptr);
+  }
+  return error{errc::unavailable, "use scratch file " + file + ": it is in use on " + device
+                                    + "; a data-dir belongs to one run-dir at a time"};
 }
 
 result<void> make_filesystem(const std::string& file, std::uint64_t size) {
@@ -144,6 +184,8 @@ result<scratch> scratch::open(const names& where, std::optional<std::uint64_t> s
 
     struct stat st {};
 
+    if (auto unused = await_unused(file); !unused)
+      return unused.error();
     bool known = ::stat(file.c_str(), &st) == 0 && st.st_size == static_cast<off_t>(size);
     if (!known || !mount_file(file, target)) {
       if (auto made = make_filesystem(file, size); !made)
