@@ -113,6 +113,10 @@ result<std::unique_ptr<machine>> machine::open(const options& chosen) {
     std::string{std::istreambuf_iterator<char>{mountinfo}, std::istreambuf_iterator<char>{}});
   if (!layout)
     return layout.error();
+  // What is most likely to be refused comes first, so that a refusal leaves no groups behind.
+  auto opened = scratch::open(chosen_names, chosen.scratch_bytes);
+  if (!opened)
+    return opened.error();
   cgroups tree{*layout, chosen_names.cgroup_root()};
   if (auto ok = tree.prepare(); !ok)
     return ok.error();
@@ -121,9 +125,6 @@ result<std::unique_ptr<machine>> machine::open(const options& chosen) {
   auto program = make_program();
   if (!program)
     return program.error();
-  auto opened = scratch::open(chosen_names, chosen.scratch_bytes);
-  if (!opened)
-    return opened.error();
   // shared_mounts keeps a pointer to the names, so these must stand where they stay.
   std::unique_ptr<machine> made{new machine{std::move(chosen_names), std::move(tree),
                                             *std::move(opened), shared_mounts{}, std::move(run_dir),
