@@ -9,7 +9,7 @@ VAGUE = "manager|helper|helpers|util|utils|common|impl|misc"
 VAGUE_FILE = re.compile(rf"(^|_)({VAGUE})(_|\.)")
 VAGUE_TYPE = re.compile(rf"\b(?:class|struct|namespace)\s+(?:\w+_)?({VAGUE})\b(?!\s*=)")
 NOTE = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
-MACHINE = re.compile(r"(?<![\w.])/(work/(main|build|shared|\.library)|home/\w|Users/\w)|deb\.debian" r"\.org")
+MACHINE = re.compile(r"(?<![\w.])/(home|Users)/\w")
 
 findings = []
 for path in tree.files():
