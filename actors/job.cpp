@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -23,25 +24,27 @@ struct gathering {
   T sum{};
   std::optional<caf::error> failure;
   std::size_t open = 0;
-  caf::typed_response_promise<T> promise;
+  std::function<void(T)> done;
+  std::function<void(caf::error)> failed;
 
   void answered() {
     if (--open > 0)
       return;
     if (failure)
-      promise.deliver(std::move(*failure));
+      failed(std::move(*failure));
     else
-      promise.deliver(std::move(sum));
+      done(std::move(sum));
   }
 };
 
 /// Asks every node; `add` takes one answer into the sum.
 template <class T, class Answer, class Request, class Add>
-void ask_nodes(self_pointer self, Request request, caf::typed_response_promise<T> promise, Add add,
-               T start = {}) {
+void ask_nodes(self_pointer self, Request request, std::function<void(T)> done,
+               std::function<void(caf::error)> failed, Add add, T start = {}) {
   auto all = std::make_shared<gathering<T>>();
   all->sum = std::move(start);
-  all->promise = std::move(promise);
+  all->done = std::move(done);
+  all->failed = std::move(failed);
   all->open = self->state.nodes.size() + 1;
   for (const auto& x : self->state.nodes)
     self->request(x.node, caf::infinite, request)
@@ -55,6 +58,16 @@ void ask_nodes(self_pointer self, Request request, caf::typed_response_promise<T
           all->answered();
         });
   all->answered();
+}
+
+/// The same, with the sum as the answer to a request.
+template <class T, class Answer, class Request, class Add>
+void ask_nodes(self_pointer self, Request request, caf::typed_response_promise<T> promise, Add add,
+               T start = {}) {
+  ask_nodes<T, Answer>(
+    self, std::move(request), [promise](T sum) mutable { promise.deliver(std::move(sum)); },
+    [promise](caf::error cause) mutable { promise.deliver(std::move(cause)); }, std::move(add),
+    std::move(start));
 }
 
 void add_report(preempt_report& sum, const preempt_report& x) {
@@ -148,27 +161,20 @@ void start_anew(self_pointer self, caf::typed_response_promise<ack> promise) {
 /// their idempotency keys name nothing any more.
 caf::result<ack> reopen(self_pointer self) {
   auto promise = self->make_response_promise<ack>();
-  auto refused = [promise](caf::error& cause) mutable {
+  auto id = self->state.record.id;
+  self->state.placed.clear();
+  auto nothing = [](ack&, const ack&) {
+  };
+  std::function<void(caf::error)> failed = [promise](caf::error cause) mutable {
     promise.deliver(std::move(cause));
   };
-  self->state.placed.clear();
-  auto id = self->state.record.id;
-  auto all = std::make_shared<std::size_t>(self->state.nodes.size());
-  if (*all == 0)
+  auto forgotten = [self, promise](ack) {
     start_anew(self, promise);
-  for (const auto& x : self->state.nodes)
-    self->request(x.node, caf::infinite, close_job{id})
-      .then(
-        [self, node = x.node, id, all, promise, refused](ack) {
-          self->request(node, caf::infinite, forget_job{id})
-            .then(
-              [self, all, promise](ack) {
-                if (--*all == 0)
-                  start_anew(self, promise);
-              },
-              refused);
-        },
-        refused);
+  };
+  auto ended = [self, id, forgotten, failed, nothing](ack) {
+    ask_nodes<ack, ack>(self, forget_job{id}, forgotten, failed, nothing);
+  };
+  ask_nodes<ack, ack>(self, close_job{id}, ended, failed, nothing);
   return promise;
 }
 
