@@ -1,13 +1,14 @@
 #include "actors/cluster.hpp"
 
 #include "actors/errors.hpp"
+#include "actors/gather.hpp"
 #include "actors/placement.hpp"
+#include "actors/supervision.hpp"
 
 #include <caf/send.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <memory>
 #include <utility>
 
 namespace dsec {
@@ -25,10 +26,47 @@ std::vector<join_node> nodes_of(const cluster_data& data) {
 
 const job_inside& spawn_job(self_pointer self, job_record record) {
   auto& data = self->state;
-  auto id = record.id;
-  auto& x = data.jobs[id];
-  x = self->spawn<caf::monitored>(job, std::move(record), data.services, nodes_of(data));
-  return x;
+  auto& entry = data.jobs[record.id];
+  ++entry.lives;
+  entry.down.reset();
+  entry.actor = self->spawn<caf::monitored>(job, std::move(record), data.services, nodes_of(data));
+  return entry.actor;
+}
+
+void send_to_jobs(self_pointer self, const nodes_changed& x) {
+  for (const auto& [id, entry] : self->state.jobs)
+    if (entry.actor)
+      self->send(entry.actor, x);
+}
+
+/// Starts a job's actor anew from what is durable.
+void revive(self_pointer self, const job_id& id) {
+  self->request(self->state.services.journal, caf::infinite, load_job{id})
+    .then([self](const job_record& found) { spawn_job(self, found); },
+          [self, id](caf::error& cause) {
+            auto why = from_caf(cause, "the journal");
+            if (why.code == errc::not_found) // It died before it was.
+              self->state.jobs.erase(id);
+            else
+              self->state.jobs.at(id).down = std::move(why);
+          });
+}
+
+void on_down(self_pointer self, const caf::down_msg& x) {
+  for (auto& [id, entry] : self->state.jobs) {
+    if (!entry.actor || entry.actor.address() != x.source)
+      continue;
+    entry.actor = nullptr;
+    auto name = fmt::format("job {}", id);
+    if (entry.lives >= lives_max) {
+      entry.down = abandoned_error(name, x.reason);
+      spdlog::critical("job.abandoned {}", entry.down->message);
+      return;
+    }
+    entry.down = restarting_error(name);
+    spdlog::error("job.restarted {}: its actor died of {}", name, to_string(x.reason));
+    return revive(self, id);
+  }
 }
 
 void join(self_pointer self, const join_node& x) {
@@ -36,8 +74,7 @@ void join(self_pointer self, const join_node& x) {
   data.nodes[x.id] = x.node;
   nodes_changed now{nodes_of(data)};
   self->send(data.services.placement, now);
-  for (const auto& [id, actor] : data.jobs)
-    self->send(actor, now);
+  send_to_jobs(self, now);
   spdlog::info("node.joined node {}", x.id);
 }
 
@@ -52,58 +89,36 @@ caf::result<job_actor> open(self_pointer self, const open_job& x) {
                                "lease.pause_after {} ms, neither negative",
                                x.job, x.lease.stop_after.count(), x.lease.pause_after.count())});
   auto known = data.jobs.find(x.job);
+  if (known != data.jobs.end() && known->second.down)
+    return to_caf(*known->second.down);
   job_record fresh;
   fresh.id = x.job;
-  auto actor = known != data.jobs.end() ? known->second : spawn_job(self, std::move(fresh));
-  auto promise = self->make_response_promise<job_actor>();
+  auto actor = known != data.jobs.end() ? known->second.actor : spawn_job(self, std::move(fresh));
+  auto answer = self->state.owed.owe<job_actor>(self);
   self->request(actor, caf::infinite, x)
-    .then([promise, actor](ack) mutable { promise.deliver(job_actor{actor}); },
-          [promise](caf::error& cause) mutable { promise.deliver(std::move(cause)); });
-  return promise;
+    .then([answer, actor](ack) { answer.deliver(job_actor{actor}); },
+          [answer, id = x.job](caf::error& cause) {
+            answer.deliver(to_caf(from_caf(cause, fmt::format("job {}", id))));
+          });
+  return answer;
 }
 
 caf::result<job_actor> find_known(const cluster_data& data, const job_id& id) {
   auto known = data.jobs.find(id);
   if (known == data.jobs.end())
     return to_caf({errc::not_found, fmt::format("find job {}: there is none of that name", id)});
-  return job_actor{known->second};
+  if (known->second.down)
+    return to_caf(*known->second.down);
+  return job_actor{known->second.actor};
 }
 
 caf::result<inventory_ptr> inventory_of_all(self_pointer self, const inventory_query& x) {
-  struct gathering {
-    std::shared_ptr<inventory> sum = std::make_shared<inventory>();
-    std::optional<caf::error> failure;
-    std::size_t open = 0;
-    caf::typed_response_promise<inventory_ptr> promise;
-
-    void answered() {
-      if (--open > 0)
-        return;
-      if (failure)
-        promise.deliver(std::move(*failure));
-      else
-        promise.deliver(inventory_ptr{sum});
-    }
+  auto answer = self->state.owed.owe<inventory_ptr>(self);
+  auto deliver = [answer](auto all) {
+    answer.deliver(std::move(all));
   };
-
-  auto all = std::make_shared<gathering>();
-  all->open = self->state.nodes.size() + 1;
-  all->promise = self->make_response_promise<inventory_ptr>();
-  for (const auto& [id, node] : self->state.nodes)
-    self->request(node, caf::infinite, x)
-      .then(
-        [all](const inventory_ptr& part) {
-          all->sum->sandboxes.insert(all->sum->sandboxes.end(), part->sandboxes.begin(),
-                                     part->sandboxes.end());
-          all->answered();
-        },
-        [all](caf::error& cause) {
-          all->failure = std::move(cause);
-          all->answered();
-        });
-  auto promise = all->promise;
-  all->answered();
-  return promise;
+  inventory_of_nodes(self, nodes_of(self->state), x, deliver, deliver);
+  return answer;
 }
 
 caf::result<find_reply> find(self_pointer self, const find_sandbox& x) {
@@ -122,18 +137,16 @@ caf::result<find_reply> find(self_pointer self, const find_sandbox& x) {
 cluster_actor::behavior_type cluster(self_pointer self, std::vector<job_record> jobs,
                                      journal_actor journal, std::int64_t wall_offset_ms) {
   auto& data = self->state;
+  data.owed.debtor = "the cluster";
   data.services = {std::move(journal), self->spawn(placement, std::vector<join_node>{}),
                    wall_offset_ms};
   for (auto& x : jobs)
     spawn_job(self, std::move(x));
-  self->set_down_handler([self](caf::down_msg& x) {
-    for (const auto& [id, actor] : self->state.jobs)
-      if (actor.address() == x.source)
-        spdlog::error("job.died job {}: its actor died of {}", id, to_string(x.reason));
-  });
+  self->set_down_handler([self](caf::down_msg& x) { on_down(self, x); });
   self->set_exit_handler([self](caf::exit_msg& x) {
-    for (const auto& [id, actor] : self->state.jobs)
-      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+    for (const auto& [id, entry] : self->state.jobs)
+      if (entry.actor)
+        caf::anon_send_exit(entry.actor, caf::exit_reason::user_shutdown);
     caf::anon_send_exit(self->state.services.placement, caf::exit_reason::user_shutdown);
     self->quit(std::move(x.reason));
   });

@@ -21,7 +21,7 @@ public:
     around([&] { kernel_->start(spec, std::move(done)); });
   }
 
-  void adopt(const sandbox_id& id, completion<found_phase> done) const {
+  void adopt(const sandbox_id& id, completion<found_sandbox> done) const {
     around([&] { kernel_->adopt(id, std::move(done)); });
   }
 
@@ -60,6 +60,10 @@ public:
 
   void forget(const sandbox_id& id, exec_id exec) const {
     around([&] { kernel_->forget(id, exec); });
+  }
+
+  void discard(const sandbox_id& id, const std::vector<exec_id>& execs) const {
+    around([&] { kernel_->discard(id, execs); });
   }
 
   void file(const sandbox_id& id, file_request request, completion<file_reply> done) const {

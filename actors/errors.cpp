@@ -24,7 +24,7 @@ error from_caf(const caf::error& x, std::string_view asked) {
     return {static_cast<errc>(x.code()), std::move(text)};
   }
   if (x == caf::sec::request_receiver_down)
-    return {errc::invalid_state, fmt::format("{} has ended", asked)};
+    return {errc::unavailable, fmt::format("{}: its actor is gone; ask again", asked)};
   return {errc::unavailable, fmt::format("{} did not answer: {}", asked, to_string(x))};
 }
 

@@ -13,8 +13,7 @@ namespace dsec {
 /// Category "dsec"; carries code and message.
 caf::error to_caf(const error& x);
 
-/// `asked` names who did not answer, for errors that CAF itself made: an ended actor is
-/// invalid_state, the rest unavailable.
+/// `asked` names who did not answer, for errors that CAF itself made; these are unavailable.
 error from_caf(const caf::error& x, std::string_view asked);
 
 } // namespace dsec

@@ -1,6 +1,7 @@
 #include "actors/job.hpp"
 
 #include "actors/errors.hpp"
+#include "actors/gather.hpp"
 #include "actors/job_parts.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <utility>
 
 namespace dsec {
@@ -18,56 +18,21 @@ namespace {
 
 using namespace job_parts;
 
-/// An answer that several nodes have a part in.
-template <class T>
-struct gathering {
-  T sum{};
-  std::optional<caf::error> failure;
-  std::size_t open = 0;
-  std::function<void(T)> done;
-  std::function<void(caf::error)> failed;
-
-  void answered() {
-    if (--open > 0)
-      return;
-    if (failure)
-      failed(std::move(*failure));
-    else
-      done(std::move(sum));
-  }
-};
-
-/// Asks every node; `add` takes one answer into the sum.
-template <class T, class Answer, class Request, class Add>
-void ask_nodes(self_pointer self, Request request, std::function<void(T)> done,
-               std::function<void(caf::error)> failed, Add add, T start = {}) {
-  auto all = std::make_shared<gathering<T>>();
-  all->sum = std::move(start);
-  all->done = std::move(done);
-  all->failed = std::move(failed);
-  all->open = self->state.nodes.size() + 1;
-  for (const auto& x : self->state.nodes)
-    self->request(x.node, caf::infinite, request)
-      .then(
-        [all, add](const Answer& part) {
-          add(all->sum, part);
-          all->answered();
-        },
-        [all](caf::error& cause) {
-          all->failure = std::move(cause);
-          all->answered();
-        });
-  all->answered();
+/// Asks every node; the answer says that all have done it.
+template <class Request>
+void tell_nodes(self_pointer self, const Request& request, std::function<void(ack)> done,
+                std::function<void(caf::error)> failed) {
+  ask_nodes<ack>(
+    self, self->state.nodes, request, ack{}, [](ack&, const ack&) {}, std::move(done),
+    std::move(failed));
 }
 
-/// The same, with the sum as the answer to a request.
-template <class T, class Answer, class Request, class Add>
-void ask_nodes(self_pointer self, Request request, caf::typed_response_promise<T> promise, Add add,
-               T start = {}) {
-  ask_nodes<T, Answer>(
-    self, std::move(request), [promise](T sum) mutable { promise.deliver(std::move(sum)); },
-    [promise](caf::error cause) mutable { promise.deliver(std::move(cause)); }, std::move(add),
-    std::move(start));
+/// Either way of an answer that is owed.
+template <class T>
+auto deliver_to(open_answers::answer<T> to) {
+  return [to](auto x) {
+    to.deliver(std::move(x));
+  };
 }
 
 void add_report(preempt_report& sum, const preempt_report& x) {
@@ -118,64 +83,60 @@ caf::result<preempt_report> preempt(self_pointer self, preempt_mode mode) {
     return closed(record, "preempt");
   record.state = job_state::preempted;
   record.preempted_until = mode;
-  auto promise = self->make_response_promise<preempt_report>();
+  auto answer = self->state.owed.owe<preempt_report>(self);
   persist(
     self,
-    [self, mode, promise] {
-      spdlog::info("job.preempted job {} {}", self->state.record.id, mode);
-      ask_nodes<preempt_report, preempt_report>(self, preempt_request{self->state.record.id, mode},
-                                                promise, add_report);
+    [self, mode, answer] {
+      const auto& now = self->state;
+      spdlog::info("job.preempted job {} {}", now.record.id, mode);
+      ask_nodes<preempt_report>(self, now.nodes, preempt_request{now.record.id, mode},
+                                preempt_report{}, add_report,
+                                std::function<void(preempt_report)>{deliver_to(answer)},
+                                deliver_to(answer));
     },
-    [promise](caf::error& cause) mutable { promise.deliver(std::move(cause)); });
-  return promise;
+    deliver_to(answer));
+  return answer;
 }
 
 template <class Request>
 caf::result<ack> turn(self_pointer self, job_state to, Request request) {
   auto& record = self->state.record;
   record.state = to;
-  auto promise = self->make_response_promise<ack>();
+  auto answer = self->state.owed.owe<ack>(self);
   persist(
     self,
-    [self, request, promise] {
-      ask_nodes<ack, ack>(self, request, promise, [](ack&, const ack&) {});
-    },
-    [promise](caf::error& cause) mutable { promise.deliver(std::move(cause)); });
-  return promise;
+    [self, request, answer] { tell_nodes(self, request, deliver_to(answer), deliver_to(answer)); },
+    deliver_to(answer));
+  return answer;
 }
 
 /// Makes the job active in its record, and then in truth.
-void start_anew(self_pointer self, caf::typed_response_promise<ack> promise) {
+void start_anew(self_pointer self, open_answers::answer<ack> answer) {
   self->state.record.state = job_state::active;
   persist(
     self,
-    [self, promise]() mutable {
+    [self, answer] {
       if (!self->state.ticking)
         tick(self);
-      promise.deliver(ack{});
+      answer.deliver(ack{});
     },
-    [promise](caf::error& cause) mutable { promise.deliver(std::move(cause)); });
+    deliver_to(answer));
 }
 
 /// A closed job starts anew: its former sandboxes end, if they have not, and are forgotten, so that
 /// their idempotency keys name nothing any more.
 caf::result<ack> reopen(self_pointer self) {
-  auto promise = self->make_response_promise<ack>();
+  auto answer = self->state.owed.owe<ack>(self);
   auto id = self->state.record.id;
   self->state.placed.clear();
-  auto nothing = [](ack&, const ack&) {
+  auto forgotten = [self, answer](ack) {
+    start_anew(self, answer);
   };
-  std::function<void(caf::error)> failed = [promise](caf::error cause) mutable {
-    promise.deliver(std::move(cause));
+  auto ended = [self, id, forgotten, answer](ack) {
+    tell_nodes(self, forget_job{id}, forgotten, deliver_to(answer));
   };
-  auto forgotten = [self, promise](ack) {
-    start_anew(self, promise);
-  };
-  auto ended = [self, id, forgotten, failed, nothing](ack) {
-    ask_nodes<ack, ack>(self, forget_job{id}, forgotten, failed, nothing);
-  };
-  ask_nodes<ack, ack>(self, close_job{id}, ended, failed, nothing);
-  return promise;
+  tell_nodes(self, close_job{id}, ended, deliver_to(answer));
+  return answer;
 }
 
 /// A new lease ends a preemption: what was held is resumed, the rest comes back with its next
@@ -198,9 +159,9 @@ caf::result<ack> open(self_pointer self, const open_job& x) {
   }
   if (was_closed)
     return reopen(self);
-  auto promise = self->make_response_promise<ack>();
-  start_anew(self, promise);
-  return promise;
+  auto answer = self->state.owed.owe<ack>(self);
+  start_anew(self, answer);
+  return answer;
 }
 
 } // namespace
@@ -208,12 +169,12 @@ caf::result<ack> open(self_pointer self, const open_job& x) {
 namespace job_parts {
 
 void persist(self_pointer self, std::function<void()> done,
-             std::function<void(caf::error&)> failed) {
+             std::function<void(caf::error)> failed) {
   auto batch = std::make_shared<write_batch>();
   batch->jobs.push_back(self->state.record);
   self->request(self->state.services.journal, caf::infinite, write_batch_ptr{batch})
     .then([done = std::move(done)](ack) { done(); },
-          [failed = std::move(failed)](caf::error& cause) { failed(cause); });
+          [failed = std::move(failed)](caf::error& cause) { failed(std::move(cause)); });
 }
 
 } // namespace job_parts
@@ -222,7 +183,9 @@ job_inside::behavior_type
 job(self_pointer self, job_record record, job_services services, std::vector<join_node> nodes) {
   auto& data = self->state;
   data.record = std::move(record);
+  data.owed.debtor = fmt::format("job {}", data.record.id);
   data.next_index = data.record.next_index;
+  data.fresh = data.next_index == 0;
   data.services = std::move(services);
   data.nodes = std::move(nodes);
   if (data.record.created_ms != 0)
@@ -245,16 +208,11 @@ job(self_pointer self, job_record record, job_services services, std::vector<joi
       return now;
     },
     [self](const inventory_query& x) {
-      auto promise = self->make_response_promise<inventory_ptr>();
-      auto sum = std::make_shared<inventory>();
-      ask_nodes<inventory_ptr, inventory_ptr>(
-        self, inventory_query{self->state.record.id, x.with_ended}, promise,
-        [sum](inventory_ptr&, const inventory_ptr& part) {
-          sum->sandboxes.insert(sum->sandboxes.end(), part->sandboxes.begin(),
-                                part->sandboxes.end());
-        },
-        inventory_ptr{sum});
-      return promise;
+      auto& now = self->state;
+      auto answer = now.owed.owe<inventory_ptr>(self);
+      inventory_of_nodes(self, now.nodes, inventory_query{now.record.id, x.with_ended},
+                         deliver_to(answer), deliver_to(answer));
+      return caf::result<inventory_ptr>{answer};
     },
     [self](const open_job& x) { return open(self, x); },
     [self](const gateway_tick&) { tick(self); },

@@ -1,12 +1,16 @@
 #pragma once
 
+#include "actors/open_answers.hpp"
 #include "actors/wiring.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,8 +31,17 @@ struct job_data {
   job_record record;
   std::uint64_t next_index = 0;
   std::vector<join_node> nodes;
-  /// Which node a key went to, so that its repetition goes there too.
+  /// Which node a key went to, so that its repetition goes there too. The nodes' records are what
+  /// is durable of it.
   std::map<std::string, node_id> placed;
+  /// Whether all keys that a node has are in `placed`. A node that is absent has none if the job is
+  /// fresh, and any if it is not.
+  std::map<node_id, bool> learnt;
+  bool fresh = false; ///< Nothing was created in it before this life of its actor.
+  /// Keys of creations under way, and creations that wait for one of them.
+  std::set<std::string> creating;
+  std::deque<std::function<void()>> waiting;
+  open_answers owed;
   bool ticking = false;
 };
 

@@ -22,17 +22,29 @@ struct creating {
   std::vector<create_item> items;
   std::vector<std::uint64_t> indices;
   std::vector<result<sandbox_id>> replies;
-  std::vector<join_node> nodes;   ///< Ranked first, then the others.
-  std::vector<std::size_t> first; ///< Of each item, where in `nodes` it began.
+  std::vector<std::size_t> wanted; ///< Items that are to be sent to a node.
+  std::vector<join_node> nodes;    ///< Ranked first, then the others.
+  std::vector<std::size_t> first;  ///< Of each item, where in `nodes` it began.
   std::size_t tries = 0;
   std::size_t open = 0;
   std::vector<std::size_t> refused; ///< Items worth another node.
-  caf::typed_response_promise<create_reply_ptr> promise;
+  open_answers::answer<create_reply_ptr> answer;
 };
 
 using creating_ptr = std::shared_ptr<creating>;
 
 void send_round(self_pointer self, const creating_ptr& all, const std::vector<std::size_t>& items);
+
+/// Answers, and lets those go on that have waited for its keys.
+template <class Answer>
+void finish(self_pointer self, const creating_ptr& all, Answer answer) {
+  auto& data = self->state;
+  for (const auto& x : all->items)
+    data.creating.erase(x.idempotency_key);
+  all->answer.deliver(std::move(answer));
+  for (auto& next : std::exchange(data.waiting, {}))
+    next();
+}
 
 void end_round(self_pointer self, const creating_ptr& all) {
   if (--all->open > 0)
@@ -42,11 +54,15 @@ void end_round(self_pointer self, const creating_ptr& all) {
     return send_round(self, all, std::exchange(all->refused, {}));
   auto reply = std::make_shared<create_reply>();
   reply->sandboxes = std::move(all->replies);
-  all->promise.deliver(create_reply_ptr{std::move(reply)});
+  finish(self, all, create_reply_ptr{std::move(reply)});
 }
 
-void refuse(creating& all, std::size_t item, error why) {
-  if (why.code == errc::exhausted || why.code == errc::unavailable)
+/// `unknown`: the node may have made it, so that another one would make it twice.
+void refuse(creating& all, std::size_t item, error why, bool unknown) {
+  bool movable = !unknown || all.items[item].idempotency_key.empty();
+  if (!movable)
+    why.message += "; whether it was made is unknown, send its key again";
+  else if (why.code == errc::exhausted || why.code == errc::unavailable)
     all.refused.push_back(item);
   all.replies[item] = std::move(why);
 }
@@ -70,7 +86,7 @@ void send_round(self_pointer self, const creating_ptr& all, const std::vector<st
         [self, all, sent = sent, id = node.id](const create_reply_ptr& reply) {
           for (std::size_t i = 0; i < sent.size(); ++i) {
             if (!reply->sandboxes[i]) {
-              refuse(*all, sent[i], reply->sandboxes[i].error());
+              refuse(*all, sent[i], reply->sandboxes[i].error(), false);
               continue;
             }
             all->replies[sent[i]] = *reply->sandboxes[i];
@@ -79,9 +95,10 @@ void send_round(self_pointer self, const creating_ptr& all, const std::vector<st
           }
           end_round(self, all);
         },
-        [self, all, sent = sent](caf::error& cause) {
+        [self, all, sent = sent, id = node.id](caf::error& cause) {
+          doubt(self->state, id);
           for (auto item : sent)
-            refuse(*all, item, from_caf(cause, "the node"));
+            refuse(*all, item, from_caf(cause, fmt::format("node {}", id)), true);
           end_round(self, all);
         });
   }
@@ -94,18 +111,20 @@ void first_round(self_pointer self, const creating_ptr& all, std::vector<join_no
   for (const auto& x : data.nodes)
     if (std::ranges::find(ranked, x.id, &join_node::id) == ranked.end())
       all->nodes.push_back(x);
-  std::vector<std::size_t> everything;
-  auto share = (all->items.size() + ranked.size() - 1) / ranked.size();
-  for (std::size_t i = 0; i < all->items.size(); ++i) {
-    everything.push_back(i);
-    auto known = data.placed.find(all->items[i].idempotency_key);
+  auto share = (all->wanted.size() + ranked.size() - 1) / ranked.size();
+  std::map<std::string, std::size_t> seen;
+  for (std::size_t i = 0; i < all->wanted.size(); ++i) {
+    auto item = all->wanted[i];
+    const auto& key = all->items[item].idempotency_key;
+    auto known = data.placed.find(key);
     auto home = known == data.placed.end()
                   ? all->nodes.end()
                   : std::ranges::find(all->nodes, known->second, &join_node::id);
-    all->first.push_back(
-      home == all->nodes.end() ? i / share : static_cast<std::size_t>(home - all->nodes.begin()));
+    auto at =
+      home == all->nodes.end() ? i / share : static_cast<std::size_t>(home - all->nodes.begin());
+    all->first[item] = key.empty() ? at : seen.try_emplace(key, at).first->second;
   }
-  send_round(self, all, everything);
+  send_round(self, all, all->wanted);
 }
 
 void place(self_pointer self, const creating_ptr& all) {
@@ -120,9 +139,45 @@ void place(self_pointer self, const creating_ptr& all) {
             // A node has the last word, and knows keys that it has seen.
             auto nodes = self->state.nodes;
             if (nodes.empty())
-              return static_cast<void>(all->promise.deliver(std::move(cause)));
+              return finish(self, all, std::move(cause));
             first_round(self, all, std::move(nodes));
           });
+}
+
+/// Refuses the items whose key might name something on a node that does not say so.
+void place_known(self_pointer self, const creating_ptr& all, const error& why) {
+  const auto& placed = self->state.placed;
+  std::erase_if(all->wanted, [&](std::size_t item) {
+    const auto& key = all->items[item].idempotency_key;
+    if (key.empty() || placed.contains(key))
+      return false;
+    all->replies[item] = error{errc::unavailable, fmt::format("create in job {}: {}",
+                                                              self->state.record.id, why.message)};
+    return true;
+  });
+  if (!all->wanted.empty())
+    return place(self, all);
+  all->open = 1;
+  end_round(self, all);
+}
+
+/// Creations that share a key take turns: the later one finds what the earlier one has made.
+void take_turn(self_pointer self, const creating_ptr& all) {
+  auto& data = self->state;
+  bool unknown = false;
+  for (const auto& x : all->items) {
+    if (data.creating.contains(x.idempotency_key))
+      return data.waiting.push_back([self, all] { take_turn(self, all); });
+    unknown |= !x.idempotency_key.empty() && !data.placed.contains(x.idempotency_key);
+  }
+  for (const auto& x : all->items)
+    if (!x.idempotency_key.empty())
+      data.creating.insert(x.idempotency_key);
+  if (!unknown)
+    return place(self, all);
+  learn_keys(
+    self, [self, all] { place(self, all); },
+    [self, all](const error& why) { place_known(self, all, why); });
 }
 
 std::optional<error> refusal(const job_record& x) {
@@ -142,22 +197,24 @@ caf::result<create_reply_ptr> create(self_pointer self, const create_batch& x) {
     return to_caf(*why);
   if (x.items.empty())
     return create_reply_ptr{std::make_shared<const create_reply>()};
-  auto all = std::make_shared<creating>();
+  auto all = std::make_shared<creating>(creating{.answer = data.owed.owe<create_reply_ptr>(self)});
   all->items = x.items;
+  all->first.resize(x.items.size());
   for (std::size_t i = 0; i < x.items.size(); ++i) {
     all->indices.push_back(data.next_index++);
     all->replies.emplace_back(error{errc::unavailable, "create: no node has answered"});
+    all->wanted.push_back(i);
   }
-  all->promise = self->make_response_promise<create_reply_ptr>();
+  auto answer = all->answer;
   if (data.next_index <= data.record.next_index) {
-    place(self, all);
-    return all->promise;
+    take_turn(self, all);
+    return answer;
   }
   data.record.next_index = data.next_index + index_block;
   persist(
-    self, [self, all] { place(self, all); },
-    [all](caf::error& cause) { all->promise.deliver(std::move(cause)); });
-  return all->promise;
+    self, [self, all] { take_turn(self, all); },
+    [all](caf::error cause) { all->answer.deliver(std::move(cause)); });
+  return answer;
 }
 
 } // namespace dsec::job_parts

@@ -37,6 +37,15 @@ void flush(self_pointer self) {
   }
 }
 
+/// Reads behind everything that was written before.
+template <class Look>
+auto look(self_pointer self, Look at) -> decltype(at(*self->state.durable)) {
+  flush(self);
+  if (self->state.broken)
+    return *self->state.broken;
+  return at(*self->state.durable);
+}
+
 } // namespace
 
 journal_inside::behavior_type journal(self_pointer self, store* durable) {
@@ -57,13 +66,22 @@ journal_inside::behavior_type journal(self_pointer self, store* durable) {
       return data.owed.back();
     },
     [self](const load_step& x) -> caf::result<step_record_ptr> {
-      flush(self);
-      if (self->state.broken)
-        return to_caf(*self->state.broken);
-      auto found = self->state.durable->step(x.sandbox, x.step);
+      auto found = look(self, [&](store& from) { return from.step(x.sandbox, x.step); });
       if (!found)
         return to_caf(found.error());
       return step_record_ptr{std::make_shared<const step_record>(*std::move(found))};
+    },
+    [self](const load_sandbox& x) -> caf::result<sandbox_history_ptr> {
+      auto found = look(self, [&](store& from) { return from.history(x.sandbox); });
+      if (!found)
+        return to_caf(found.error());
+      return sandbox_history_ptr{std::make_shared<const sandbox_history>(*std::move(found))};
+    },
+    [self](const load_job& x) -> caf::result<job_record> {
+      auto found = look(self, [&](store& from) { return from.job(x.job); });
+      if (!found)
+        return to_caf(found.error());
+      return *std::move(found);
     },
     [self](flush_journal) { flush(self); },
   };

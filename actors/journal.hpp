@@ -26,15 +26,10 @@ struct flush_journal {};
 
 using journal_inside = journal_actor::extend<caf::reacts_to<flush_journal>>;
 
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, flush_journal&) {
-  return f(caf::meta::type_name("flush_journal"));
-}
-
 /// Blocks in `durable` (which outlives it), so production runs it detached.
 journal_inside::behavior_type
 journal(journal_inside::stateful_pointer<journal_data> self, store* durable);
 
 } // namespace dsec
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::flush_journal)
+DSEC_MESSAGE(flush_journal)

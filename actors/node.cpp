@@ -22,6 +22,8 @@ caf::result<find_reply> find(const node_data& data, const sandbox_id& id) {
   if (at == data.sandboxes.end())
     return to_caf(
       {errc::not_found, fmt::format("sandbox {}: not known on node {}", id, data.meta.node)});
+  if (at->second.down)
+    return to_caf(*at->second.down);
   return find_reply{at->second.actor, info_of(at->second)};
 }
 
@@ -45,6 +47,7 @@ node(self_pointer self, node_seed seed, node_services services, plane_options op
   data.options = std::move(options);
   data.services = std::move(services);
   data.meta = seed.meta;
+  data.owed.debtor = fmt::format("node {}", data.meta.node);
   data.next_sequence = seed.meta.next_sequence;
   data.reclaimer = self->spawn(reclaimer, data.options.reclaims_at_once);
   data.images = self->spawn(images, std::vector<layer_digest>{});
@@ -60,6 +63,7 @@ node(self_pointer self, node_seed seed, node_services services, plane_options op
     [self](const resume_job& x) { return resume_all(self, x.job); },
     [self](const close_job& x) { return stop_all(self, x.job); },
     [self](const forget_job& x) { return forget_ended(self, x.job); },
+    [self](const keys_request& x) { return keys_of(self->state, x.job); },
     [self](const renew_job& x) { renew(self, x); },
     [self](const inventory_query& x) { return inventory_of(self->state, x); },
     [self](const find_sandbox& x) { return find(self->state, x.id); },
@@ -78,9 +82,12 @@ node(self_pointer self, node_seed seed, node_services services, plane_options op
     [self](const inventory_done& x) { on_scanned(self, x); },
     [self](const leak_remains& x) {
       spdlog::error("node.leak_remains sandbox {}: {}", x.id, x.failure.message);
-      self->delayed_send(self, std::chrono::seconds{5}, scan_again{});
+      scan_later(self);
     },
-    [self](const scan_again&) { scan(self); },
+    [self](const scan_again& x) {
+      if (x.scan == self->state.scan)
+        scan(self);
+    },
     [self](const ended_notice& x) {
       auto at = self->state.sandboxes.find(x.id);
       if (at != self->state.sandboxes.end() && at->second.actor)

@@ -1,13 +1,13 @@
 #pragma once
 
 #include "actors/effects.hpp"
+#include "actors/open_answers.hpp"
 #include "actors/plane.hpp"
 #include "actors/sandbox.hpp"
 #include "actors/wiring.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
-#include <caf/typed_response_promise.hpp>
 
 #include <cstdint>
 #include <deque>
@@ -35,10 +35,12 @@ struct node_services {
 };
 
 struct node_entry {
-  sandbox_inside actor; ///< Null once it has ended.
+  sandbox_inside actor; ///< Null once it has ended, and while `down` says why.
   sandbox_record_ptr record;
   std::uint64_t steps = 0;
   std::uint32_t lives = 0; ///< How often its actor was spawned by this process.
+  /// Its actor died; whoever asks for it is told this.
+  std::optional<error> down;
 };
 
 struct node_job {
@@ -72,9 +74,12 @@ struct node_data {
   std::uint64_t changes = 0;
 
   std::set<sandbox_id> unsettled;
+  std::uint64_t scan = 0; ///< Counts the backend's inventories; only the newest may report.
+  bool scanning = false;  ///< It has not reported.
   bool scanned = false;
   std::optional<error> scan_failure;
-  std::vector<caf::typed_response_promise<ack>> awaiting_recovery;
+  std::vector<open_answers::answer<ack>> awaiting_recovery;
+  open_answers owed;
 };
 
 /// Owns the sandboxes of one machine. Recovers what `seed` speaks of, then serves.

@@ -60,7 +60,7 @@ void begin_all(self_pointer self, const write_batch& batch) {
     data.sandboxes[x.id].record = std::make_shared<const sandbox_record>(x);
     data.jobs[x.job].live.insert(x.id);
     self->send(data.images, acquire_layers{x.environment.layers});
-    spawn_sandbox(self, x.id, sandbox_origin::created, {}, true);
+    spawn_sandbox(self, x.id, sandbox_origin::created, {});
     on_changed(self, data.sandboxes[x.id].record);
   }
 }
@@ -135,22 +135,22 @@ caf::result<create_reply_ptr> create(self_pointer self, const create_request& x)
   if (batch->sandboxes.empty() && !(repeated && job.creating > 0))
     return create_reply_ptr{reply};
   ++job.creating;
-  auto promise = self->make_response_promise<create_reply_ptr>();
+  auto answer = self->state.owed.owe<create_reply_ptr>(self);
   self->request(data.services.journal, caf::infinite, write_batch_ptr{batch})
     .then(
-      [self, promise, batch, reply, job_of = x.job](ack) mutable {
+      [self, answer, batch, reply, job_of = x.job](ack) mutable {
         begin_all(self, *batch);
-        promise.deliver(create_reply_ptr{reply});
+        answer.deliver(create_reply_ptr{reply});
         --self->state.jobs[job_of].creating;
         run_deferred(self, job_of);
       },
-      [self, promise, batch, job_of = x.job](caf::error& cause) mutable {
+      [self, answer, batch, job_of = x.job](caf::error& cause) mutable {
         take_back(self->state, *batch);
-        promise.deliver(cause);
+        answer.deliver(cause);
         --self->state.jobs[job_of].creating;
         run_deferred(self, job_of);
       });
-  return promise;
+  return answer;
 }
 
 } // namespace dsec::node_parts

@@ -64,6 +64,7 @@ node_link(self_pointer self, node_actor node, link_latency latency, std::uint64_
     [self](const resume_job& x) { return forward<ack>(self, x); },
     [self](const close_job& x) { return forward<ack>(self, x); },
     [self](const forget_job& x) { return forward<ack>(self, x); },
+    [self](const keys_request& x) { return forward<keys_reply>(self, x); },
     [self](const renew_job& x) {
       carry(self, self->state.up_free, [self, x] { self->send(self->state.node, x); });
     },

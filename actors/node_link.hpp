@@ -21,17 +21,6 @@ struct link_delivery {
   std::shared_ptr<const std::function<void()>> act;
 };
 
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, link_delivery& x) {
-  return f(caf::meta::type_name("link_delivery"), x.number);
-}
-
-} // namespace dsec
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::link_delivery)
-
-namespace dsec {
-
 using node_link_actor = node_actor::extend<
   // From the clock.
   caf::reacts_to<link_delivery>>;
@@ -61,3 +50,5 @@ node_link_actor::behavior_type node_link(node_link_actor::stateful_pointer<node_
                                          node_actor node, link_latency latency, std::uint64_t seed);
 
 } // namespace dsec
+
+DSEC_MESSAGE(link_delivery, x.number)

@@ -2,6 +2,7 @@
 #include "actors/node_parts.hpp"
 
 #include <caf/send.hpp>
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -14,12 +15,16 @@ namespace {
 
 constexpr std::chrono::seconds scan_retry{5};
 
+void scan_after(self_pointer self, std::chrono::milliseconds delay) {
+  self->delayed_send(self, delay, scan_again{self->state.scan});
+}
+
 void answer_if_recovered(self_pointer self) {
   auto& data = self->state;
   if (!data.scanned || !data.unsettled.empty())
     return;
-  for (auto& promise : std::exchange(data.awaiting_recovery, {}))
-    promise.deliver(ack{});
+  for (auto& answer : std::exchange(data.awaiting_recovery, {}))
+    answer.deliver(ack{});
 }
 
 } // namespace
@@ -56,15 +61,18 @@ void recover(self_pointer self, node_seed seed) {
     self->send(data.images, acquire_layers{{layer}});
   auto origin = seed.rebooted ? sandbox_origin::rebooted : sandbox_origin::recovered;
   for (const auto& id : live)
-    spawn_sandbox(self, id, origin, std::move(steps[id]), true);
+    spawn_sandbox(self, id, origin, std::move(steps[id]));
   bound_tombstones(self);
   scan(self);
 }
 
 void scan(self_pointer self) {
-  self->state.services.kernel.inventory(
-    [to = node_inside{self}](result<std::vector<live_sandbox>> x) {
-      inventory_done done;
+  auto& data = self->state;
+  auto number = ++data.scan;
+  data.scanning = true;
+  data.services.kernel.inventory(
+    [to = node_inside{self}, number](result<std::vector<live_sandbox>> x) {
+      inventory_done done{number, {}, {}};
       if (!x)
         done.failure = x.error();
       else
@@ -72,30 +80,46 @@ void scan(self_pointer self) {
           done.live.emplace_back(live.id, live.ending);
       caf::anon_send(to, std::move(done));
     });
+  auto limit = data.options.backend_timeout;
+  error silent{errc::unavailable,
+               fmt::format("list what lives on this machine: the backend gave no inventory within "
+                           "{} ms",
+                           limit.count())};
+  self->delayed_send(self, limit, inventory_done{number, {}, std::move(silent)});
+}
+
+void scan_later(self_pointer self) {
+  scan_after(self, scan_retry);
 }
 
 void on_scanned(self_pointer self, const inventory_done& x) {
   auto& data = self->state;
+  if (x.scan != data.scan || !std::exchange(data.scanning, false))
+    return;
   if (x.failure) {
     data.scan_failure = x.failure;
     spdlog::error("node.scan_failed what runs on this machine is unknown: {}", x.failure->message);
-    for (auto& promise : std::exchange(data.awaiting_recovery, {}))
-      promise.deliver(to_caf(*x.failure));
-    self->delayed_send(self, scan_retry, scan_again{});
-    return;
+    for (auto& answer : std::exchange(data.awaiting_recovery, {}))
+      answer.deliver(to_caf(*x.failure));
+    return scan_later(self);
   }
   data.scanned = true;
   data.scan_failure.reset();
+  bool leaks = false;
   for (const auto& [id, ending] : x.live) {
     auto at = data.sandboxes.find(id);
-    if (at != data.sandboxes.end() && at->second.actor)
+    if (at != data.sandboxes.end() && at->second.record->is != sandbox_state::terminated)
       continue;
+    leaks = true;
     spdlog::warn("node.leak_found sandbox {} lives without a record", id);
     data.services.kernel.stop(id, [to = node_inside{self}, id = id](result<void> stopped) {
       if (!stopped)
         caf::anon_send(to, leak_remains{id, stopped.error()});
     });
   }
+  // A tear-down that is never answered is seen by what is still there.
+  if (leaks)
+    scan_after(self, data.options.backend_timeout);
   answer_if_recovered(self);
 }
 
@@ -108,10 +132,10 @@ caf::result<ack> recovered(self_pointer self) {
   auto& data = self->state;
   if (data.scan_failure)
     return to_caf(*data.scan_failure);
-  auto promise = self->make_response_promise<ack>();
-  data.awaiting_recovery.push_back(promise);
+  auto answer = self->state.owed.owe<ack>(self);
+  data.awaiting_recovery.push_back(answer);
   answer_if_recovered(self);
-  return promise;
+  return answer;
 }
 
 } // namespace dsec::node_parts

@@ -101,6 +101,16 @@ struct forget_job {
   job_id job;
 };
 
+/// Which idempotency keys of a job the node has in its records.
+struct keys_request {
+  job_id job;
+};
+
+struct keys_reply {
+  node_id node;
+  std::vector<std::string> keys;
+};
+
 struct renew_job {
   job_id job;
   lease_terms lease;
@@ -164,9 +174,19 @@ using step_record_ptr = std::shared_ptr<const step_record>;
 using create_reply_ptr = std::shared_ptr<const create_reply>;
 using inventory_ptr = std::shared_ptr<const inventory>;
 
+using sandbox_history_ptr = std::shared_ptr<const sandbox_history>;
+
 struct load_step {
   sandbox_id sandbox;
   std::uint64_t step = 0;
+};
+
+struct load_sandbox {
+  sandbox_id sandbox;
+};
+
+struct load_job {
+  job_id job;
 };
 
 /// The RocksDB write path. Answers a batch when it is durable; drains its mailbox into one write
@@ -175,7 +195,11 @@ using journal_actor = caf::typed_actor<
   // Makes the batch durable.
   caf::replies_to<write_batch_ptr>::with<ack>,
   // The recorded step with its output; not_found if never begun.
-  caf::replies_to<load_step>::with<step_record_ptr>>;
+  caf::replies_to<load_step>::with<step_record_ptr>,
+  // The sandbox as it is durable, with its steps, without output; not_found if it is not known.
+  caf::replies_to<load_sandbox>::with<sandbox_history_ptr>,
+  // The job as it is durable; not_found if there is none.
+  caf::replies_to<load_job>::with<job_record>>;
 
 /// One sandbox; the only writer of its record.
 using sandbox_actor = caf::typed_actor<
@@ -218,6 +242,8 @@ using node_actor = caf::typed_actor<
   caf::replies_to<close_job>::with<ack>,
   // Answers when it is durable.
   caf::replies_to<forget_job>::with<ack>,
+  // At once.
+  caf::replies_to<keys_request>::with<keys_reply>,
   // Sets both deadlines of all its sandboxes.
   caf::reacts_to<renew_job>,
   // At once.

@@ -36,7 +36,7 @@ caf::result<reclaim_report> pause(self_pointer self, const pause_request& x) {
   if (data.broken)
     return to_caf(*data.broken);
   if (auto why = ended(data))
-    return to_caf(*why);
+    return to_caf({errc::invalid_state, std::move(why->message)});
   auto wanted = x.reclaim || record.wanted == sandbox_state::reclaimed ? sandbox_state::reclaimed
                                                                        : sandbox_state::paused;
   data.intent_dirty |= record.wanted != wanted || (x.held && !record.held);
@@ -51,7 +51,9 @@ caf::result<reclaim_report> pause(self_pointer self, const pause_request& x) {
 
 caf::result<ack> resume(self_pointer self) {
   auto& data = self->state;
-  if (!data.broken && !ended(data)) {
+  if (!data.broken) {
+    if (auto why = ended(data))
+      return to_caf({errc::invalid_state, std::move(why->message)});
     data.intent_dirty |= data.record.held;
     data.record.held = false;
   }
@@ -75,63 +77,6 @@ caf::result<ack> stop(self_pointer self) {
   return promise;
 }
 
-caf::result<file_reply_ptr> file(self_pointer self, const file_message& x) {
-  auto& data = self->state;
-  if (data.files.size() >= data.options.pending_max)
-    return to_caf(
-      {errc::exhausted, fmt::format("sandbox {}: {} file operations are pending, the limit is {}",
-                                    data.record.id, data.files.size(), data.options.pending_max)});
-  if (auto why = demand_running(self))
-    return to_caf(*why);
-  auto promise = self->make_response_promise<file_reply_ptr>();
-  data.files[data.next_ticket++] = {false, x.request, promise};
-  converge(self);
-  return promise;
-}
-
-caf::result<sandbox_stats> stats(self_pointer self) {
-  auto& data = self->state;
-  if (auto why = ended(data))
-    return to_caf(*why);
-  if (data.record.is == sandbox_state::pending || data.record.is == sandbox_state::starting)
-    return to_caf({errc::invalid_state,
-                   fmt::format("stats of sandbox {}: it has not started", data.record.id)});
-  auto promise = self->make_response_promise<sandbox_stats>();
-  auto ticket = data.next_ticket++;
-  data.stats.emplace(ticket, promise);
-  data.services.kernel.stats(data.record.id,
-                             [to = sandbox_inside{self}, ticket](result<sandbox_stats> x) {
-                               stats_done done{ticket, {}, {}};
-                               if (x)
-                                 done.stats = *x;
-                               else
-                                 done.failure = x.error();
-                               caf::anon_send(to, std::move(done));
-                             });
-  return promise;
-}
-
-void on_file_done(self_pointer self, const file_done& x) {
-  auto& data = self->state;
-  auto at = data.files.extract(x.ticket);
-  if (at.empty())
-    return;
-  if (*x.outcome)
-    at.mapped().answer.deliver(file_reply_ptr{x.outcome, &**x.outcome});
-  else
-    at.mapped().answer.deliver(to_caf(x.outcome->error()));
-}
-
-void on_stats_done(self_pointer self, const stats_done& x) {
-  auto at = self->state.stats.extract(x.ticket);
-  if (at.empty())
-    return;
-  if (x.failure)
-    at.mapped().deliver(to_caf(*x.failure));
-  else
-    at.mapped().deliver(x.stats);
-}
-
 /// CAF never answers for a promise that is dropped.
 void answer_everybody(self_pointer self, const error& cause) {
   journal_failed(self, cause);
@@ -148,14 +93,19 @@ sandbox(self_pointer self, sandbox_seed seed, sandbox_services services, sandbox
   data.shown = data.record.is;
   data.services = std::move(services);
   data.options = options;
-  data.steps_known = seed.steps_known;
   data.next_exec = seed.first_exec;
   for (const auto& x : seed.steps) {
     data.steps[x.step] = {x.request_digest, x.result.has_value(), false};
     data.steps_recorded += x.result.has_value();
   }
   data.settling = seed.origin != sandbox_origin::created;
-  data.probing = seed.origin == sandbox_origin::recovered && exists(data.record.is);
+  bool found = seed.origin == sandbox_origin::recovered || seed.origin == sandbox_origin::restarted;
+  data.probing = found && exists(data.record.is);
+  if (seed.origin == sandbox_origin::restarted && !data.probing) {
+    // It may still build: a tear-down waits for as long as that may take.
+    data.start = ++data.epoch;
+    self->delayed_send(self, data.options.backend_timeout, verb_overdue{data.start});
+  }
   if (seed.origin == sandbox_origin::rebooted)
     data.fault = sandbox_end{end_cause::infrastructure, "the machine was rebooted"};
   self->set_exit_handler([self](caf::exit_msg& x) {
@@ -183,12 +133,12 @@ sandbox(self_pointer self, sandbox_seed seed, sandbox_services services, sandbox
           && now.execs.at(known->second).at == pending_exec::phase::running)
         now.services.kernel.signal(now.record.id, known->second, x.number);
     },
-    [self](const file_message& x) { return file(self, x); },
+    [self](const file_message& x) { return request_file(self, x); },
     [self](const pause_request& x) { return pause(self, x); },
     [self](const resume_request&) { return resume(self); },
     [self](const stop_request&) { return stop(self); },
     [self](const info_request&) { return info_of(self->state); },
-    [self](const stats_request&) { return stats(self); },
+    [self](const stats_request&) { return request_stats(self); },
     [self](const await_running&) -> caf::result<ack> {
       if (self->state.broken)
         return to_caf(*self->state.broken);
@@ -201,6 +151,7 @@ sandbox(self_pointer self, sandbox_seed seed, sandbox_services services, sandbox
     [self](const verb_done& x) { on_verb_done(self, x); },
     [self](const verb_overdue& x) { on_verb_overdue(self, x.epoch); },
     [self](const stop_again& x) { on_stop_again(self, x.epoch); },
+    [self](answers_due) { on_answers_due(self); },
     [self](const probe_done& x) { on_probe_done(self, x); },
     [self](const fate_done& x) { on_fate_done(self, x); },
     [self](const exec_done& x) { on_exec_done(self, x); },

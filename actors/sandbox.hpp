@@ -10,15 +10,18 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dsec {
 
 struct sandbox_options {
-  /// How long the backend may take over one verb before it is a fault.
+  /// How long the backend may take over one verb before it is a fault, and over one question
+  /// before it is answered with unavailable.
   std::chrono::milliseconds backend_timeout{60'000};
   /// Execs and file operations that may be pending at once.
   std::size_t pending_max = 256;
@@ -32,7 +35,8 @@ struct sandbox_options {
 /// How a sandbox actor comes to its record.
 enum class sandbox_origin {
   created,   ///< Just recorded; nothing of it exists.
-  recovered, ///< From the store or after a bug: whatever exists of it is to be found.
+  recovered, ///< From the store: whatever exists of it is to be found.
+  restarted, ///< The same within one process: a start may be under way as well.
   rebooted,  ///< From the store, but the machine was restarted since: nothing of it exists.
 };
 
@@ -41,8 +45,6 @@ struct sandbox_seed {
   sandbox_origin origin = sandbox_origin::created;
   /// Its trajectory, without outputs.
   std::vector<step_record> steps;
-  /// false: `steps` is unknown, and the journal is asked about each step first.
-  bool steps_known = true;
   /// Ids of unrecorded execs start here. No other life of this sandbox ever used them.
   exec_id first_exec = 0;
 };
@@ -136,11 +138,13 @@ struct sandbox_data {
   std::map<exec_id, pending_exec> execs;
   std::map<std::uint64_t, exec_id> tickets;
   std::map<std::uint64_t, known_step> steps;
-  bool steps_known = true;
   exec_id next_exec = 0;
   std::map<std::uint64_t, pending_file> files;
   std::map<std::uint64_t, caf::typed_response_promise<sandbox_stats>> stats;
   std::uint64_t next_ticket = 1;
+  /// When the backend must have answered the files and stats that it was asked for, in that order;
+  /// one timer for all. Answered ones go when their time has come.
+  std::deque<std::pair<caf::actor_clock::time_point, std::uint64_t>> due;
 };
 
 /// Drives one sandbox through its lifecycle and is the only writer of its record. After

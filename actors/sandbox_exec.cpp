@@ -172,35 +172,17 @@ void request_known(self_pointer self, const exec_message& x, std::string digest,
   converge(self);
 }
 
-void learn(sandbox_data& data, const step_record& x) {
-  data.steps[x.step] = {x.request_digest, x.result.has_value(), false};
-}
-
 } // namespace
 
 void request_exec(self_pointer self, const exec_message& x, promise answer) {
   auto& data = self->state;
   if (auto valid = validate(*x.spec); !valid)
     return refuse(std::move(answer), valid.error());
-  if (x.spec->step && *x.spec->step >= 1ull << 63)
+  if (x.spec->step && *x.spec->step >= unrecorded_execs)
     return refuse(std::move(answer), {errc::invalid_argument,
                                       fmt::format("step {}: must be below 2^63", *x.spec->step)});
   auto digest = x.spec->step ? request_digest(*x.spec) : std::string{};
-  if (data.steps_known || !x.spec->step || data.steps.contains(*x.spec->step))
-    return request_known(self, x, std::move(digest), std::move(answer));
-  self->request(data.services.journal, caf::infinite, load_step{data.record.id, *x.spec->step})
-    .then(
-      [self, x, digest, answer](const step_record_ptr& found) {
-        if (!self->state.steps.contains(found->step))
-          learn(self->state, *found);
-        request_known(self, x, digest, answer);
-      },
-      [self, x, digest, answer](caf::error& cause) mutable {
-        auto why = from_caf(cause, "the journal");
-        if (why.code != errc::not_found)
-          return refuse(answer, why);
-        request_known(self, x, digest, answer);
-      });
+  request_known(self, x, std::move(digest), std::move(answer));
 }
 
 void start_execs(self_pointer self) {

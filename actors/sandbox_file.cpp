@@ -2,16 +2,114 @@
 #include "actors/sandbox_parts.hpp"
 
 #include <caf/send.hpp>
+#include <fmt/format.h>
 
 #include <utility>
 
 namespace dsec::sandbox_parts {
+
+namespace {
+
+void arm(self_pointer self) {
+  const auto& data = self->state;
+  self->delayed_send(self, data.due.front().first - self->clock().now(), answers_due{});
+}
+
+/// From now the backend has `backend_timeout` to answer `ticket`.
+void expect(self_pointer self, std::uint64_t ticket) {
+  auto& data = self->state;
+  data.due.emplace_back(self->clock().now() + data.options.backend_timeout, ticket);
+  if (data.due.size() == 1)
+    arm(self);
+}
+
+template <class Promise>
+void refuse_silent(const sandbox_data& data, Promise& promise, std::string_view what) {
+  promise.deliver(to_caf(
+    {errc::unavailable, fmt::format("{} of sandbox {}: its supervisor did not answer within {} ms",
+                                    what, data.record.id, data.options.backend_timeout.count())}));
+}
+
+} // namespace
+
+caf::result<file_reply_ptr> request_file(self_pointer self, const file_message& x) {
+  auto& data = self->state;
+  if (data.files.size() >= data.options.pending_max)
+    return to_caf(
+      {errc::exhausted, fmt::format("sandbox {}: {} file operations are pending, the limit is {}",
+                                    data.record.id, data.files.size(), data.options.pending_max)});
+  if (auto why = demand_running(self))
+    return to_caf(*why);
+  auto promise = self->make_response_promise<file_reply_ptr>();
+  data.files[data.next_ticket++] = {false, x.request, promise};
+  converge(self);
+  return promise;
+}
+
+caf::result<sandbox_stats> request_stats(self_pointer self) {
+  auto& data = self->state;
+  if (auto why = ended(data))
+    return to_caf(*why);
+  if (data.record.is == sandbox_state::pending || data.record.is == sandbox_state::starting)
+    return to_caf({errc::invalid_state,
+                   fmt::format("stats of sandbox {}: it has not started", data.record.id)});
+  auto promise = self->make_response_promise<sandbox_stats>();
+  auto ticket = data.next_ticket++;
+  data.stats.emplace(ticket, promise);
+  expect(self, ticket);
+  data.services.kernel.stats(data.record.id,
+                             [to = sandbox_inside{self}, ticket](result<sandbox_stats> x) {
+                               stats_done done{ticket, {}, {}};
+                               if (x)
+                                 done.stats = *x;
+                               else
+                                 done.failure = x.error();
+                               caf::anon_send(to, std::move(done));
+                             });
+  return promise;
+}
+
+void on_file_done(self_pointer self, const file_done& x) {
+  auto& data = self->state;
+  auto at = data.files.extract(x.ticket);
+  if (at.empty())
+    return;
+  if (*x.outcome)
+    at.mapped().answer.deliver(file_reply_ptr{x.outcome, &**x.outcome});
+  else
+    at.mapped().answer.deliver(to_caf(x.outcome->error()));
+}
+
+void on_stats_done(self_pointer self, const stats_done& x) {
+  auto at = self->state.stats.extract(x.ticket);
+  if (at.empty())
+    return;
+  if (x.failure)
+    at.mapped().deliver(to_caf(*x.failure));
+  else
+    at.mapped().deliver(x.stats);
+}
+
+void on_answers_due(self_pointer self) {
+  auto& data = self->state;
+  for (auto now = self->clock().now(); !data.due.empty() && data.due.front().first <= now;
+       data.due.pop_front()) {
+    auto ticket = data.due.front().second;
+    if (auto file = data.files.extract(ticket); !file.empty())
+      refuse_silent(data, file.mapped().answer, "file operation (it may have been done)");
+    if (auto stats = data.stats.extract(ticket); !stats.empty())
+      refuse_silent(data, stats.mapped(), "stats");
+  }
+  if (!data.due.empty())
+    arm(self);
+}
 
 void start_files(self_pointer self) {
   auto& data = self->state;
   for (auto& [ticket, x] : data.files) {
     if (std::exchange(x.started, true))
       continue;
+    expect(self, ticket);
     data.services.kernel.file(
       data.record.id, *x.request,
       [to = sandbox_inside{self}, at = ticket](result<file_reply> reply) {

@@ -84,8 +84,13 @@ void finish_execs(self_pointer self);
 /// The sandbox lives after all: what was under way is joined again.
 void rejoin_execs(self_pointer self);
 
-// -- sandbox_file.cpp
+// -- sandbox_file.cpp: files and counters
 
+caf::result<file_reply_ptr> request_file(self_pointer self, const file_message& x);
+caf::result<sandbox_stats> request_stats(self_pointer self);
+void on_file_done(self_pointer self, const file_done& x);
+void on_stats_done(self_pointer self, const stats_done& x);
+void on_answers_due(self_pointer self);
 void start_files(self_pointer self);
 void finish_files(self_pointer self);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace dsec::sandbox_parts {
@@ -21,15 +22,52 @@ bool needed(const sandbox_data& data) {
             });
 }
 
-void learn_fate(self_pointer self, error why) {
+E event_of(found_phase x) {
+  switch (x) {
+  case found_phase::running:
+    return E::found_running;
+  case found_phase::paused:
+    return E::found_paused;
+  case found_phase::reclaimed:
+    break;
+  }
+  return E::found_reclaimed;
+}
+
+/// Whether somebody may still want the outcome of an exec that an earlier life has started. What
+/// was not recorded had its caller in that life; what was is wanted until its outcome is durable.
+bool wanted(const sandbox_data& data, exec_id exec) {
+  if (data.execs.contains(exec))
+    return true;
+  if (exec >= unrecorded_execs)
+    return false;
+  auto step = data.steps.find(exec);
+  return step != data.steps.end() && !step->second.done;
+}
+
+void discard_unwanted(self_pointer self, std::vector<exec_id> held) {
+  const auto& data = self->state;
+  std::erase_if(held, [&](exec_id exec) { return wanted(data, exec); });
+  if (!held.empty())
+    data.services.kernel.discard(data.record.id, held);
+}
+
+sandbox_end supervisor_gone(const error& why, const std::string& more = {}) {
+  return {end_cause::infrastructure,
+          fmt::format("its supervisor is gone: {}{}", why.message, more)};
+}
+
+void learn_fate(self_pointer self, const error& why) {
   auto& data = self->state;
+  auto limit = data.options.backend_timeout;
+  self->delayed_send(
+    self, limit,
+    fate_done{data.probe, supervisor_gone(
+                            why, fmt::format("; the backend did not say within {} ms how it ended",
+                                             limit.count()))});
   data.services.kernel.ended_by_itself(
-    data.record.id,
-    [to = sandbox_inside{self}, probe = data.probe, why = std::move(why)](result<sandbox_end> x) {
-      auto end = x ? *std::move(x)
-                   : sandbox_end{end_cause::infrastructure,
-                                 fmt::format("its supervisor is gone: {}", why.message)};
-      caf::anon_send(to, fate_done{probe, std::move(end)});
+    data.record.id, [to = sandbox_inside{self}, probe = data.probe, why](result<sandbox_end> x) {
+      caf::anon_send(to, fate_done{probe, x ? *std::move(x) : supervisor_gone(why)});
     });
 }
 
@@ -45,27 +83,23 @@ void probe(self_pointer self) {
   data.probing = true;
   auto probe = ++data.probe;
   data.services.kernel.adopt(data.record.id,
-                             [to = sandbox_inside{self}, probe](result<found_phase> x) {
-                               probe_done done{probe, {}, {}};
-                               if (!x) {
-                                 done.failure = x.error();
+                             [to = sandbox_inside{self}, probe](result<found_sandbox> x) {
+                               probe_done done{probe, {}, {}, {}};
+                               if (x) {
+                                 done.found = event_of(x->phase);
+                                 done.execs = std::move(x->execs);
                                } else {
-                                 switch (*x) {
-                                 case found_phase::running:
-                                   done.found = E::found_running;
-                                   break;
-                                 case found_phase::paused:
-                                   done.found = E::found_paused;
-                                   break;
-                                 case found_phase::reclaimed:
-                                   done.found = E::found_reclaimed;
-                                   break;
-                                 }
+                                 done.failure = x.error();
                                }
                                caf::anon_send(to, std::move(done));
                              });
-  self->delayed_send(self, data.options.backend_timeout,
-                     probe_done{probe, {}, error{errc::unavailable, "adopt: no answer in time"}});
+  self->delayed_send(
+    self, data.options.backend_timeout,
+    probe_done{probe,
+               {},
+               error{errc::unavailable, fmt::format("adopt: no answer within {} ms",
+                                                    data.options.backend_timeout.count())},
+               {}});
 }
 
 void on_probe_done(self_pointer self, const probe_done& x) {
@@ -77,6 +111,7 @@ void on_probe_done(self_pointer self, const probe_done& x) {
     return learn_fate(self, x.failure);
   }
   data.probing = false;
+  discard_unwanted(self, x.execs);
   if (!over(data.record.is)) {
     auto target = next(data.record.is, *x.found);
     if (target) {

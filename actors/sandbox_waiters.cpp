@@ -47,7 +47,9 @@ void answer_waiters(self_pointer self) {
       else
         x.promise.deliver(ack{});
     } else if (over && x.heading != goal::terminated) {
-      x.promise.deliver(to_caf(*over));
+      // How its start failed is for whoever waits for the start; for the rest it has ended.
+      auto code = x.heading == goal::up ? over->code : errc::invalid_state;
+      x.promise.deliver(to_caf({code, over->message}));
     } else {
       data.waiters.push_back(std::move(x));
     }

@@ -37,35 +37,6 @@ struct training_report {
   bool done = false;
 };
 
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, agent_turn& x) {
-  return f(caf::meta::type_name("agent_turn"), x.agent, x.number);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, begin_training&) {
-  return f(caf::meta::type_name("begin_training"));
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, begin_preemption& x) {
-  return f(caf::meta::type_name("begin_preemption"), x.which);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, end_preemption&) {
-  return f(caf::meta::type_name("end_preemption"));
-}
-
-} // namespace dsec
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::agent_turn)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::begin_training)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::begin_preemption)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::end_preemption)
-
-namespace dsec {
-
 using trainer_actor = caf::typed_actor<
   // From the clock.
   caf::reacts_to<begin_training>,
@@ -106,3 +77,8 @@ trainer_actor::behavior_type trainer(trainer_actor::stateful_pointer<trainer_dat
                                      std::uint64_t seed, training_report* report);
 
 } // namespace dsec
+
+DSEC_MESSAGE(agent_turn, x.agent, x.number)
+DSEC_MESSAGE(begin_training)
+DSEC_MESSAGE(begin_preemption, x.which)
+DSEC_MESSAGE(end_preemption)

@@ -15,6 +15,9 @@
 
 namespace dsec {
 
+/// Recorded execs have the number of their step; ids from here on belong to those that are not.
+inline constexpr exec_id unrecorded_execs = 1ull << 63;
+
 // -- completions of a sandbox's effects; each carries the number of the attempt that it answers
 
 struct verb_done {
@@ -37,6 +40,7 @@ struct probe_done {
   std::uint64_t probe = 0;
   std::optional<sandbox_event> found;
   error failure;
+  std::vector<exec_id> execs; ///< Whose outcomes it keeps.
 };
 
 struct fate_done {
@@ -61,6 +65,9 @@ struct stats_done {
   sandbox_stats stats;
 };
 
+/// From the clock: some file operation or reading of counters has waited for long enough.
+struct answers_due {};
+
 /// The sandbox ended without being asked to.
 struct ended_notice {
   sandbox_id id;
@@ -79,6 +86,8 @@ using sandbox_inside = sandbox_actor::extend<
   caf::reacts_to<verb_overdue>,
   // From the clock.
   caf::reacts_to<stop_again>,
+  // From the clock.
+  caf::reacts_to<answers_due>,
   // From the backend's thread.
   caf::reacts_to<probe_done>,
   // From the backend's thread.
@@ -111,6 +120,7 @@ struct sandbox_settled {
 };
 
 struct inventory_done {
+  std::uint64_t scan = 0;
   std::vector<std::pair<sandbox_id, bool>> live; ///< Second: it is ending.
   std::optional<error> failure;
 };
@@ -121,7 +131,10 @@ struct leak_remains {
   error failure;
 };
 
-struct scan_again {};
+/// Void if a newer scan has begun.
+struct scan_again {
+  std::uint64_t scan = 0;
+};
 
 /// Answers when everything found at the start was adopted or is being torn down.
 struct await_recovered {};
@@ -200,151 +213,30 @@ using job_inside = job_actor::extend<
   // From the cluster.
   caf::reacts_to<nodes_changed>>;
 
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, verb_done& x) {
-  auto failure = x.failure.value_or(error{});
-  return f(caf::meta::type_name("verb_done"), x.epoch, failure, x.report);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, verb_overdue& x) {
-  return f(caf::meta::type_name("verb_overdue"), x.epoch);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, stop_again& x) {
-  return f(caf::meta::type_name("stop_again"), x.epoch);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, probe_done& x) {
-  auto found = x.found ? std::string{to_string(*x.found)} : std::string{};
-  return f(caf::meta::type_name("probe_done"), x.probe, found, x.failure);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, fate_done& x) {
-  return f(caf::meta::type_name("fate_done"), x.probe, x.end);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, exec_done& x) {
-  return f(caf::meta::type_name("exec_done"), x.exec, x.attempt, x.outcome);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, file_done& x) {
-  return f(caf::meta::type_name("file_done"), x.ticket, x.outcome);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, stats_done& x) {
-  return f(caf::meta::type_name("stats_done"), x.ticket, x.stats);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, ended_notice& x) {
-  return f(caf::meta::type_name("ended_notice"), x.id, x.end);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, begin_life&) {
-  return f(caf::meta::type_name("begin_life"));
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, sandbox_changed& x) {
-  return f(caf::meta::type_name("sandbox_changed"), x.record);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, step_recorded& x) {
-  return f(caf::meta::type_name("step_recorded"), x.id);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, sandbox_settled& x) {
-  return f(caf::meta::type_name("sandbox_settled"), x.id);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, inventory_done& x) {
-  return f(caf::meta::type_name("inventory_done"), x.live);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, leak_remains& x) {
-  return f(caf::meta::type_name("leak_remains"), x.id, x.failure);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, scan_again&) {
-  return f(caf::meta::type_name("scan_again"));
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, acquire_layers& x) {
-  return f(caf::meta::type_name("acquire_layers"), x.layers);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, release_layers& x) {
-  return f(caf::meta::type_name("release_layers"), x.layers);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, layer_uses& x) {
-  return f(caf::meta::type_name("layer_uses"), x.layer);
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, await_recovered&) {
-  return f(caf::meta::type_name("await_recovered"));
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, reclaim_permit&) {
-  return f(caf::meta::type_name("reclaim_permit"));
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, return_permit&) {
-  return f(caf::meta::type_name("return_permit"));
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, gateway_tick&) {
-  return f(caf::meta::type_name("gateway_tick"));
-}
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, nodes_changed& x) {
-  return f(caf::meta::type_name("nodes_changed"), x.nodes);
-}
-
 } // namespace dsec
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::verb_done)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::verb_overdue)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::stop_again)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::probe_done)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::fate_done)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::exec_done)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::file_done)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::stats_done)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::ended_notice)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::begin_life)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::sandbox_changed)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::step_recorded)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::sandbox_settled)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::inventory_done)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::leak_remains)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::scan_again)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::acquire_layers)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::release_layers)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::layer_uses)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::await_recovered)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::reclaim_permit)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::return_permit)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::gateway_tick)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::nodes_changed)
+DSEC_MESSAGE(verb_done, x.epoch, x.failure, x.report)
+DSEC_MESSAGE(probe_done, x.probe, x.found, x.failure, x.execs)
+DSEC_MESSAGE(inventory_done, x.scan, x.live, x.failure)
+DSEC_MESSAGE(verb_overdue, x.epoch)
+DSEC_MESSAGE(stop_again, x.epoch)
+DSEC_MESSAGE(fate_done, x.probe, x.end)
+DSEC_MESSAGE(exec_done, x.exec, x.attempt, x.outcome)
+DSEC_MESSAGE(file_done, x.ticket, x.outcome)
+DSEC_MESSAGE(stats_done, x.ticket, x.stats)
+DSEC_MESSAGE(ended_notice, x.id, x.end)
+DSEC_MESSAGE(begin_life)
+DSEC_MESSAGE(sandbox_changed, x.record)
+DSEC_MESSAGE(step_recorded, x.id)
+DSEC_MESSAGE(sandbox_settled, x.id)
+DSEC_MESSAGE(leak_remains, x.id, x.failure)
+DSEC_MESSAGE(scan_again, x.scan)
+DSEC_MESSAGE(answers_due)
+DSEC_MESSAGE(acquire_layers, x.layers)
+DSEC_MESSAGE(release_layers, x.layers)
+DSEC_MESSAGE(layer_uses, x.layer)
+DSEC_MESSAGE(await_recovered)
+DSEC_MESSAGE(reclaim_permit)
+DSEC_MESSAGE(return_permit)
+DSEC_MESSAGE(gateway_tick)
+DSEC_MESSAGE(nodes_changed, x.nodes)

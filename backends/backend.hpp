@@ -26,8 +26,14 @@ struct start_spec {
   lease_terms lease;
 };
 
-/// What a backend finds of a sandbox when it connects to it.
 enum class found_phase : std::uint8_t { running, paused, reclaimed };
+
+/// What a backend finds of a sandbox when it connects to it.
+struct found_sandbox {
+  found_phase phase = found_phase::running;
+  /// Execs whose outcome it keeps for whoever asks, or will once they have ended.
+  std::vector<exec_id> execs;
+};
 
 struct live_sandbox {
   sandbox_id id;
@@ -130,7 +136,7 @@ public:
 
   /// Connects to a sandbox that an earlier process started. not_found if nothing of it lives; then
   /// `ended_by_itself` may say why.
-  virtual void adopt(const sandbox_id& id, completion<found_phase> done) = 0;
+  virtual void adopt(const sandbox_id& id, completion<found_sandbox> done) = 0;
 
   /// The tombstone that dsec-init left, if it ended its sandbox by itself. not_found otherwise.
   virtual void ended_by_itself(const sandbox_id& id, completion<sandbox_end> done) = 0;
@@ -157,6 +163,10 @@ public:
 
   /// The outcome of `exec` is durable; dsec-init may forget it.
   virtual void forget(const sandbox_id& id, exec_id exec) = 0;
+
+  /// Nobody will ask for the outcomes of these, which `adopt` found: each is forgotten now, or once
+  /// the command has ended.
+  virtual void discard(const sandbox_id& id, const std::vector<exec_id>& execs) = 0;
 
   virtual void file(const sandbox_id& id, file_request request, completion<file_reply> done) = 0;
 

@@ -1,41 +1,14 @@
 #include "bench/layer_mount.hpp"
 
-#include <sys/mount.h>
-#include <sys/wait.h>
+#include "bench/new_namespace.hpp"
 
-#include <csignal>
+#include <sys/mount.h>
+
 #include <sched.h>
 
 namespace dsec::bench {
 
 namespace {
-
-/// A user namespace to idmap the layers with.
-fd open_user_namespace() {
-  int ready[2];
-  checked(::pipe2(ready, O_CLOEXEC), "pipe");
-  const fd read_end{ready[0]};
-  fd write_end{ready[1]};
-  const pid_t child = checked(::fork(), "fork");
-  if (child == 0) {
-    if (::unshare(CLONE_NEWUSER) == 0 && ::write(write_end.get(), "x", 1) == 1)
-      ::pause();
-    ::_exit(1);
-  }
-  write_end.reset();
-  char byte;
-  const bool is_ready = ::read(read_end.get(), &byte, 1) == 1;
-  fd space;
-  if (is_ready) {
-    map_ids(child);
-    space =
-      fd{::open(("/proc/" + std::to_string(child) + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC)};
-  }
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  checked(space.get(), "make a user namespace");
-  return space;
-}
 
 fd mount_layer(const std::string& folder, const fd& user_namespace) {
   const auto image = folder + "/layer.erofs";
@@ -66,7 +39,8 @@ void map_ids(pid_t child) {
 }
 
 std::vector<fd> mount_layers(const std::vector<std::string>& folders) {
-  const auto user_namespace = open_user_namespace();
+  const auto user_namespace =
+    make_namespace({.flag = CLONE_NEWUSER, .kind = "user", .outside = map_ids});
   std::vector<fd> layers;
   for (const auto& folder : folders)
     layers.push_back(mount_layer(folder, user_namespace));

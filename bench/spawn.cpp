@@ -1,12 +1,15 @@
 #include "bench/spawn.hpp"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <sched.h>
-#include <spawn.h>
 #include <stdexcept>
+#include <string_view>
 
 namespace dsec::bench {
 
@@ -30,6 +33,21 @@ std::vector<char*> words_of(const std::vector<std::string>& argv) {
     words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   return words;
+}
+
+/// This process's variables without those in `env`, then `env`.
+std::vector<std::string>
+environment_with(const std::vector<std::pair<std::string, std::string>>& env) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view own{*entry};
+    if (std::none_of(env.begin(), env.end(),
+                     [&](const auto& added) { return own.starts_with(added.first + "="); }))
+      all.emplace_back(own);
+  }
+  for (const auto& [name, value] : env)
+    all.push_back(name + "=" + value);
+  return all;
 }
 
 } // namespace
@@ -61,10 +79,27 @@ void run_program(const std::vector<std::string>& argv, const fd* mount_namespace
                            + ": " + read_all(said)};
 }
 
-pid_t start_program(const std::vector<std::string>& argv) {
-  pid_t pid = -1;
-  errno = ::posix_spawn(&pid, argv[0].c_str(), nullptr, nullptr, words_of(argv).data(), environ);
-  return checked(errno == 0 ? pid : -1, "start " + argv[0]);
+pid_t start_program(const child_program& what) {
+  const auto variables = environment_with(what.env);
+  const auto words = words_of(what.argv);
+  const auto env = words_of(variables);
+  const pid_t starter = ::getpid();
+  // Until it is that program it has our memory, and so can say why it did not become it.
+  volatile int failed = 0;
+  const pid_t child = ::vfork();
+  if (child == 0) {
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == starter
+        && (what.out < 0 || ::dup2(what.out, STDOUT_FILENO) >= 0))
+      ::execve(words[0], words.data(), env.data());
+    failed = errno;
+    ::_exit(127);
+  }
+  checked(child, "vfork");
+  if (failed == 0)
+    return child;
+  ::waitpid(child, nullptr, 0);
+  errno = failed;
+  return checked(-1, "start " + what.argv[0]);
 }
 
 std::string sibling_program(const std::string& name) {

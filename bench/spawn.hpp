@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dsec::bench {
@@ -14,8 +15,16 @@ namespace dsec::bench {
 /// one. Costs the same however large this process is.
 void run_program(const std::vector<std::string>& argv, const fd* mount_namespace = nullptr);
 
-/// Starts a program, by path, with this process's descriptors. What one starts, one waits for.
-pid_t start_program(const std::vector<std::string>& argv);
+struct child_program {
+  std::vector<std::string> argv; ///< argv[0] is its path.
+  /// Added to this process's own variables, overriding them.
+  std::vector<std::pair<std::string, std::string>> env = {};
+  int out = -1; ///< Its standard output; -1: this process's.
+};
+
+/// Starts a program that is killed when the thread that started it ends, however that comes about.
+/// What one starts, one waits for. Throws std::system_error.
+pid_t start_program(const child_program& what);
 
 /// The path of a program that stands next to this one.
 std::string sibling_program(const std::string& name);

@@ -4,25 +4,29 @@
 # a running command (`ExecHandle`). Errors travel as values.
 
 using Cxx = import "/capnp/c++.capnp";
-using Common = import "common.capnp";
+using import "command.capnp".ByteSink;
+using import "command.capnp".ExecResult;
+using import "error.capnp".Error;
+using import "file.capnp".DirectoryEntry;
+using import "file.capnp".FileStatus;
 using Records = import "records.capnp";
 $Cxx.namespace("dsec::wire");
 
 interface Dsec {
   version @0 () -> (version :Text, pid :Int32);
 
-  openJob @1 (name :Text, lease :Records.Lease) -> (error :Common.Error, job :Job);
+  openJob @1 (name :Text, lease :Records.Lease) -> (error :Error, job :Job);
   # Creates the job, or takes it up again; a closed one starts anew. The lease is about the runtime's silence,
   # not about this client's.
 
-  list @2 (withEnded :Bool) -> (error :Common.Error, sandboxes :List(SandboxInfo));
+  list @2 (withEnded :Bool) -> (error :Error, sandboxes :List(SandboxInfo));
 
-  sandbox @3 (id :Text) -> (error :Common.Error, sandbox :Sandbox);
+  sandbox @3 (id :Text) -> (error :Error, sandbox :Sandbox);
 
   subscribe @4 (listener :ChangeListener) -> ();
   # Every state change from now on, until the listener or the connection goes.
 
-  job @5 (name :Text) -> (error :Common.Error, job :Job);
+  job @5 (name :Text) -> (error :Error, job :Job);
   # The job of that name as it is; neither creates, nor renews, nor resumes. not_found if closed.
 }
 
@@ -32,7 +36,7 @@ struct CreateItem {
 }
 
 struct Created {
-  error @0 :Common.Error;
+  error @0 :Error;
   sandbox @1 :Sandbox;
   id @2 :Text;
 }
@@ -44,10 +48,10 @@ interface Job {
   createBatch @1 (items :List(CreateItem)) -> (created :List(Created));
   # One admission; answers when each has started or failed.
 
-  preempt @2 (mode :PreemptMode) -> (error :Common.Error, report :PreemptReport);
-  resume @3 () -> (error :Common.Error);
-  close @4 () -> (error :Common.Error);
-  list @5 (withEnded :Bool) -> (error :Common.Error, sandboxes :List(SandboxInfo));
+  preempt @2 (mode :PreemptMode) -> (error :Error, report :PreemptReport);
+  resume @3 () -> (error :Error);
+  close @4 () -> (error :Error);
+  list @5 (withEnded :Bool) -> (error :Error, sandboxes :List(SandboxInfo));
 
   enum PreemptMode {
     # Same order as dsec::preempt_mode.
@@ -89,31 +93,31 @@ struct ExecRequest {
 }
 
 interface Sandbox {
-  exec @0 (request :ExecRequest, stdout :Common.ByteSink, stderr :Common.ByteSink)
-    -> (exec :ExecHandle, stdin :Common.ByteSink);
+  exec @0 (request :ExecRequest, stdout :ByteSink, stderr :ByteSink)
+    -> (exec :ExecHandle, stdin :ByteSink);
   # Starts a command. Sinks that are null: output is only collected. The sinks have all they will get when
   # `wait` answers; output of a recorded step is in the result alone.
 
-  readFile @1 (path :Data, bytesMax :UInt64) -> (error :Common.Error, bytes :Data);
+  readFile @1 (path :Data, bytesMax :UInt64) -> (error :Error, bytes :Data);
   # At most 4 MiB over this connection; larger files are read with a command.
-  writeFile @2 (path :Data, bytes :Data, mode :UInt32) -> (error :Common.Error);
-  listFiles @3 (path :Data) -> (error :Common.Error, entries :List(Common.DirectoryEntry));
-  stat @4 (path :Data) -> (error :Common.Error, status :Common.FileStatus);
+  writeFile @2 (path :Data, bytes :Data, mode :UInt32) -> (error :Error);
+  listFiles @3 (path :Data) -> (error :Error, entries :List(DirectoryEntry));
+  stat @4 (path :Data) -> (error :Error, status :FileStatus);
 
-  pause @5 (reclaim :Bool) -> (error :Common.Error);
-  resume @6 () -> (error :Common.Error);
-  stop @7 () -> (error :Common.Error);
-  info @8 () -> (error :Common.Error, info :SandboxInfo);
-  stats @9 () -> (error :Common.Error, stats :SandboxStats);
+  pause @5 (reclaim :Bool) -> (error :Error);
+  resume @6 () -> (error :Error);
+  stop @7 () -> (error :Error);
+  info @8 () -> (error :Error, info :SandboxInfo);
+  stats @9 () -> (error :Error, stats :SandboxStats);
 
-  log @10 (withOutputOf :UInt64, hasStep :Bool) -> (error :Common.Error, steps :List(StepInfo));
+  log @10 (withOutputOf :UInt64, hasStep :Bool) -> (error :Error, steps :List(StepInfo));
   # The recorded trajectory in order of steps, outputs left out; or, with `hasStep`, that step alone with its output.
 }
 
 interface ExecHandle {
   # Dropping it cancels a command without a step that was not started detached.
 
-  wait @0 () -> (error :Common.Error, result :Common.ExecResult);
+  wait @0 () -> (error :Error, result :ExecResult);
   signal @1 (number :Int32) -> ();
   cancel @2 () -> ();
 }
@@ -144,7 +148,7 @@ struct SandboxStats {
 struct StepInfo {
   step @0 :UInt64;
   ended @1 :Bool;
-  result @2 :Common.ExecResult;
+  result @2 :ExecResult;
 }
 
 struct Change {

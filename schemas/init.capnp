@@ -4,13 +4,18 @@
 # values (`error`), so that a broken connection is the only exception there is.
 
 using Cxx = import "/capnp/c++.capnp";
-using Common = import "common.capnp";
+using import "command.capnp".ByteSink;
+using import "command.capnp".ExecResult;
+using import "command.capnp".ExecSpec;
+using import "error.capnp".Error;
+using import "file.capnp".DirectoryEntry;
+using import "file.capnp".FileStatus;
 $Cxx.namespace("dsec::wire");
 
 interface InitGate {
   # The bootstrap capability of every connection.
 
-  enter @0 (epoch :UInt64) -> (error :Common.Error, init :Init, hello :Hello);
+  enter @0 (epoch :UInt64) -> (error :Error, init :Init, hello :Hello);
   # Opens this sandbox for the node of that epoch and closes every connection of a lower one, before
   # anything that such a connection still has in its buffer is read. A lower epoch than the highest
   # seen is refused with invalid_state.
@@ -31,7 +36,7 @@ struct Hello {
 }
 
 interface Init {
-  exec @0 (id :UInt64, spec :Common.ExecSpec, attended :Bool) -> (error :Common.Error, exec :Exec);
+  exec @0 (id :UInt64, spec :ExecSpec, attended :Bool) -> (error :Error, exec :Exec);
   # Starts a command, or joins the one that has this id already (then the rest is not looked at).
   # `attended`: the caller will attach. What the spool has no room for waits for that, and is dropped
   # only once the capability is gone without it.
@@ -39,14 +44,14 @@ interface Init {
   forget @1 (ids :List(UInt64));
   # The outcomes of these are durable at the node; their spools and ids are dropped.
 
-  pause @2 () -> (error :Common.Error, frozenUs :UInt64);
+  pause @2 () -> (error :Error, frozenUs :UInt64);
   # Freezes every process of the payload; answers once all are frozen.
 
-  reclaim @3 () -> (error :Common.Error, beforeBytes :UInt64, afterBytes :UInt64);
+  reclaim @3 () -> (error :Error, beforeBytes :UInt64, afterBytes :UInt64);
   # Gives the payload's memory back while it is frozen. Bytes as the memory controller counts them
   # (resident and swap cache). invalid_state unless paused; exhausted when there is no swap.
 
-  resume @4 () -> (error :Common.Error);
+  resume @4 () -> (error :Error);
 
   renew @5 (pauseInMs :UInt64, stopInMs :UInt64);
   # Sets both deadlines of the job's lease, from now. 0 = none. At the first, dsec-init pauses and
@@ -55,24 +60,24 @@ interface Init {
   stats @6 () -> (stats :Stats);
 
   open @7 (path :Data, mode :OpenMode, permissions :UInt32, makeParents :Bool)
-    -> (error :Common.Error, file :File);
+    -> (error :Error, file :File);
   # Opens a path of the sandbox's own tree, resolved beneath its root by a process inside its user and
   # mount namespaces. Symbolic links are followed inside the tree, never out of it. Relative paths are
   # invalid_argument. Never blocks on a FIFO: other than regular files and directories are refused.
   # `makeParents` (write modes only) makes missing directories on the way, 0755, root.
 
-  status @8 (path :Data) -> (error :Common.Error, status :Common.FileStatus);
+  status @8 (path :Data) -> (error :Error, status :FileStatus);
   # lstat: a final symbolic link is reported, not followed.
 
-  run @9 (id :UInt64, spec :Common.ExecSpec, forget :List(UInt64))
-    -> (error :Common.Error, result :Common.ExecResult);
+  run @9 (id :UInt64, spec :ExecSpec, forget :List(UInt64))
+    -> (error :Error, result :ExecResult);
   # `forget`, then `exec`, then `Exec.wait`, in one round trip and without a capability: what short
   # commands need that nobody watches. `spec.hasStdin` must be false. Joins as `exec` does.
 
   cancel @10 (id :UInt64);
   # As Exec.cancel; nothing happens if there is no such exec.
 
-  signal @11 (id :UInt64, number :Int32) -> (error :Common.Error);
+  signal @11 (id :UInt64, number :Int32) -> (error :Error);
   # As Exec.signal; not_found if there is no such exec.
 
   enum OpenMode {
@@ -86,33 +91,33 @@ interface Init {
 }
 
 interface Exec {
-  wait @0 () -> (result :Common.ExecResult);
+  wait @0 () -> (result :ExecResult);
   # Answers when the main process has ended and its output is drained: at the end of both streams, or
   # 100 ms after the exit if a background child still holds them open (that child lives on).
 
-  stdin @1 () -> (sink :Common.ByteSink);
+  stdin @1 () -> (sink :ByteSink);
   # Back-pressure of the pipe is back-pressure of the sink. Writing after the reader left succeeds and
   # is dropped.
 
-  signal @2 (number :Int32) -> (error :Common.Error);
+  signal @2 (number :Int32) -> (error :Error);
   # To the main process.
 
   cancel @3 ();
   # Kills the command's whole process tree, background children included; outcome `cancelled`.
 
-  attach @4 (stdout :Common.ByteSink, stderr :Common.ByteSink) -> ();
+  attach @4 (stdout :ByteSink, stderr :ByteSink) -> ();
   # Sends what the spool holds and then the live bytes; the command waits for a slow reader.
   # Answers when both streams have ended. One attachment at a time: a newer one replaces the older.
 }
 
 interface File {
-  read @0 (offset :UInt64, bytes :UInt32) -> (error :Common.Error, bytes :Data, size :UInt64);
+  read @0 (offset :UInt64, bytes :UInt32) -> (error :Error, bytes :Data, size :UInt64);
   # At most 1 MiB a call. `size` is the file's size now. Empty at and past the end.
 
-  write @1 (bytes :Data) -> (error :Common.Error);
+  write @1 (bytes :Data) -> (error :Error);
   # At the current end of what was written, at most 1 MiB a call. Disk limit reached: exhausted.
 
-  list @2 () -> (error :Common.Error, entries :List(Common.DirectoryEntry));
+  list @2 () -> (error :Error, entries :List(DirectoryEntry));
 }
 
 struct Stats {

@@ -4,7 +4,7 @@
 # obsoleteN. Enumerants are added at the end.
 
 using Cxx = import "/capnp/c++.capnp";
-using Common = import "common.capnp";
+using OutcomeKind = import "command.capnp".Outcome.Kind;
 $Cxx.namespace("dsec::wire");
 
 struct MetaRecord {
@@ -141,7 +141,7 @@ struct StepRecord {
   durationMs @9 :Int64;
 
   struct Outcome {
-    kind @0 :Common.Outcome.Kind;
+    kind @0 :OutcomeKind;
     code @1 :Int32;
     limitBytes @2 :UInt64;
     peakBytes @3 :UInt64;

@@ -3,8 +3,12 @@
 # Plain messages, no RPC: the spawner forks, and forks must not carry an event loop.
 
 using Cxx = import "/capnp/c++.capnp";
-using Common = import "common.capnp";
+using import "error.capnp".Error;
 $Cxx.namespace("dsec::wire");
+
+const spawnerProtocol :UInt32 = 1;
+# Of this file and of init.capnp, which the sandboxes of a spawner speak. One more whenever the two sides
+# of it would misunderstand each other; what is only added changes nothing.
 
 struct Request {
   sequence @0 :UInt64;
@@ -45,7 +49,7 @@ struct Create {
 
 struct Reply {
   sequence @0 :UInt64;
-  error @1 :Common.Error;
+  error @1 :Error;
   union {
     none @2 :Void;
     list @3 :List(Live);
@@ -62,7 +66,8 @@ struct Live {
 
 struct SpawnerHello {
   version @0 :Text;
-  # The build id of the spawner; a caller with another one may ask for `shutdown` and start its own.
+  # The build id of the spawner; a caller with another one may ask for `shutdown` and start its own, or
+  # use it as it is if the protocol is the same.
   pid @1 :Int32;
   slots @2 :UInt32;
   slotsUsed @3 :UInt32;
@@ -73,4 +78,6 @@ struct SpawnerHello {
   # Name of dsec's own group below each hierarchy.
   sandboxes @7 :UInt32;
   # Those that somebody asked for. `slotsUsed` counts the ones built ahead as well.
+  protocol @8 :UInt32 = 1;
+  # `spawnerProtocol` as its program knows it.
 }

@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+
 namespace dsec {
 
 namespace {
@@ -43,6 +46,11 @@ result<void> validate(const environment& x) {
   for (std::size_t i = 0; i < x.layers.size(); ++i)
     if (auto ok = validate(x.layers[i]); !ok)
       return invalid(fmt::format("layers[{}]: {}", i, ok.error().message));
+  for (std::size_t i = 0; i < x.layers.size(); ++i)
+    if (auto first = std::ranges::find(x.layers, x.layers[i]) - x.layers.begin();
+        first != static_cast<std::ptrdiff_t>(i))
+      return invalid(
+        fmt::format("layers[{}] is {}, which is layers[{}] already", i, x.layers[i], first));
   auto bytes = check_variables("environment", x.env);
   if (!bytes)
     return bytes.error();

@@ -31,7 +31,7 @@ struct sandbox_limits {
 
 /// What a sandbox starts from: layers, base first, and the defaults of its commands.
 struct environment {
-  std::vector<layer_digest> layers; ///< 1 to 200.
+  std::vector<layer_digest> layers; ///< 1 to 200, each once.
   std::vector<std::pair<std::string, std::string>> env;
   std::string user;      ///< As `exec_spec::user`. Empty: root.
   std::string cwd = "/"; ///< Absolute.

@@ -25,6 +25,10 @@ std::string_view to_string(errc code) {
     return "state_in_use";
   case errc::diverged:
     return "diverged";
+  case errc::no_program:
+    return "no_program";
+  case errc::not_executable:
+    return "not_executable";
   }
   return "unknown";
 }

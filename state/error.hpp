@@ -20,7 +20,11 @@ enum class errc : std::uint8_t {
   preempted,            ///< The job is held until `resume(job)` or a new lease.
   state_in_use,         ///< Another process owns the state directory; the message holds its pid.
   diverged,             ///< A recorded step or key was sent again with another request.
+  no_program,           ///< The sandbox has no such program; nothing ran.
+  not_executable,       ///< The program is there and cannot be executed; nothing ran.
 };
+
+inline constexpr auto errc_last = errc::not_executable;
 
 std::string_view to_string(errc code);
 

@@ -139,11 +139,7 @@ public:
     };
     if (auto ok = scan(family::sandbox, "", out.sandboxes, decode_sandbox, own_sandbox_key); !ok)
       return ok.error();
-    auto own_step_key = [](const step_record& x) {
-      return step_key(x.sandbox, x.step);
-    };
-    if (auto ok = scan(family::trajectory, step_prefix(), out.steps, decode_step, own_step_key);
-        !ok)
+    if (auto ok = scan_steps(step_prefix(), out.steps); !ok)
       return ok.error();
     return out;
   }
@@ -184,7 +180,44 @@ public:
     return record;
   }
 
+  result<sandbox_history> history(const sandbox_id& sandbox) override {
+    auto key = sandbox_key(sandbox);
+    if (!key)
+      return key.error();
+    auto stored = bytes_->get(family::sandbox, *key);
+    if (!stored)
+      return stored.error();
+    if (!*stored)
+      return error{errc::not_found, fmt::format("read sandbox {}: it is not known", sandbox)};
+    auto record = decode_sandbox(**stored);
+    if (!record)
+      return at_key(record.error(), family::sandbox, sandbox.str());
+    sandbox_history all{*std::move(record), {}};
+    if (auto ok = scan_steps(*step_prefix(sandbox), all.steps); !ok)
+      return ok.error();
+    return all;
+  }
+
+  result<job_record> job(const job_id& id) override {
+    auto stored = bytes_->get(family::job, job_key(id));
+    if (!stored)
+      return stored.error();
+    if (!*stored)
+      return error{errc::not_found, fmt::format("read job {}: there is none of that name", id)};
+    auto record = decode_job(**stored);
+    if (!record)
+      return at_key(record.error(), family::job, id.str());
+    return record;
+  }
+
 private:
+  result<void> scan_steps(std::string_view prefix, std::vector<step_record>& out) {
+    auto own_key = [](const step_record& x) {
+      return step_key(x.sandbox, x.step);
+    };
+    return scan(family::trajectory, prefix, out, decode_step, own_key);
+  }
+
   template <class Record, class Decode, class Key>
   result<void>
   scan(family in, std::string_view prefix, std::vector<Record>& out, Decode decode, Key own_key) {

@@ -28,6 +28,13 @@ struct loaded_state {
   std::vector<step_record> steps;
 };
 
+/// All that is known of one sandbox.
+struct sandbox_history {
+  sandbox_record record;
+  /// In order of their numbers, as `load` gives them: without output.
+  std::vector<step_record> steps;
+};
+
 /// The durable truth of one process. Blocking; called by the journal alone once it runs.
 class store {
 public:
@@ -40,6 +47,12 @@ public:
 
   /// not_found if it was never begun.
   virtual result<step_record> step(const sandbox_id& sandbox, std::uint64_t step) = 0;
+
+  /// not_found if it never was or was forgotten.
+  virtual result<sandbox_history> history(const sandbox_id& sandbox) = 0;
+
+  /// not_found if there is none of that name.
+  virtual result<job_record> job(const job_id& id) = 0;
 };
 
 /// RocksDB in `directory` (created). state_in_use if another process has it open.

@@ -2,7 +2,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/container/io_loop.hpp"
-#include "schemas/common.capnp.h"
+#include "schemas/command.capnp.h"
 
 #include <memory>
 #include <string>

@@ -47,10 +47,13 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
     return {errc::unavailable, fmt::format("{}: not connected to its dsec-init", id)};
   }
 
-  /// Dials dsec-init and keeps the link.
-  void connect(const sandbox_id& id, completion<found_phase> done) {
-    if (auto* known = link(id))
-      return done(known->phase());
+  /// Dials dsec-init and keeps the link; one that is there is asked what it finds now.
+  void connect(const sandbox_id& id, completion<found_sandbox> done) {
+    if (auto i = links.find(id); i != links.end())
+      return loop.spawn(
+        i->second->enter(epoch).then([done, known = i->second](result<void> entered) {
+          done(entered ? result<found_sandbox>{known->found()} : entered.error());
+        }));
     loop.spawn(init_link::open(loop, id, socket_of(id), epoch, durable)
                  .then([weak = weak_from_this(), id, done](auto opened) {
                    auto self = weak.lock();
@@ -64,7 +67,7 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
                        alive->lost(id, raw);
                    });
                    self->links[id] = made;
-                   done(made->phase());
+                   done(made->found());
                  })
                  .catch_([done, id](kj::Exception&& e) {
                    done(error{errc::unavailable,
@@ -92,7 +95,7 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
         return;
       if (!built)
         return done(built);
-      self->connect(id, [done](result<found_phase> x) {
+      self->connect(id, [done](result<found_sandbox> x) {
         done(x ? result<void>{} : result<void>{x.error()});
       });
     });
@@ -160,7 +163,7 @@ void container_backend::start(const start_spec& spec, completion<void> done) {
   in_loop([spec, done = std::move(done)](inside& x) { x.start(spec, done); });
 }
 
-void container_backend::adopt(const sandbox_id& id, completion<found_phase> done) {
+void container_backend::adopt(const sandbox_id& id, completion<found_sandbox> done) {
   in_loop([id, done = std::move(done)](inside& x) { x.connect(id, done); });
 }
 
@@ -222,6 +225,13 @@ void container_backend::signal(const sandbox_id& id, exec_id exec, int number) {
 
 void container_backend::forget(const sandbox_id& id, exec_id exec) {
   durable_->add(id, exec);
+}
+
+void container_backend::discard(const sandbox_id& id, const std::vector<exec_id>& execs) {
+  in_loop([id, execs](inside& x) {
+    if (auto* link = x.link(id))
+      link->discard(execs);
+  });
 }
 
 void container_backend::file(const sandbox_id& id, file_request request,

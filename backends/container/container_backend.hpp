@@ -34,7 +34,7 @@ public:
   void close();
 
   void start(const start_spec& spec, completion<void> done) override;
-  void adopt(const sandbox_id& id, completion<found_phase> done) override;
+  void adopt(const sandbox_id& id, completion<found_sandbox> done) override;
   void ended_by_itself(const sandbox_id& id, completion<sandbox_end> done) override;
   void pause(const sandbox_id& id, completion<void> done) override;
   void reclaim(const sandbox_id& id, completion<reclaim_report> done) override;
@@ -45,6 +45,7 @@ public:
   void cancel(const sandbox_id& id, exec_id exec) override;
   void signal(const sandbox_id& id, exec_id exec, int number) override;
   void forget(const sandbox_id& id, exec_id exec) override;
+  void discard(const sandbox_id& id, const std::vector<exec_id>& execs) override;
   void file(const sandbox_id& id, file_request request, completion<file_reply> done) override;
   void stats(const sandbox_id& id, completion<sandbox_stats> done) override;
   void renew(const std::vector<sandbox_id>& ids, const lease_terms& lease) override;

@@ -1,17 +1,13 @@
 #include "backends/container/init_link.hpp"
 
 #include "backends/container/byte_stream.hpp"
+#include "backends/container/dial.hpp"
 #include "backends/container/file_transfer.hpp"
 #include "backends/container/wire.hpp"
-#include "backends/init/socket_stream.hpp"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
-#include <cstring>
-#include <unistd.h>
 
 namespace dsec {
 
@@ -65,12 +61,15 @@ private:
 struct init_link::connection : kj::TaskSet::ErrorHandler {
   kj::Own<kj::AsyncIoStream> stream;
   capnp::TwoPartyClient client;
+  /// Asked for once: `bootstrap` throws when the other side has gone, calls fail in their answer.
+  wire::InitGate::Client gate;
   wire::Init::Client init = nullptr;
   kj::TaskSet tasks;
 
   explicit connection(kj::Own<kj::AsyncIoStream> x)
     : stream{kj::mv(x)},
       client{*stream},
+      gate{client.bootstrap().castAs<wire::InitGate>()},
       tasks{*this} {}
 
   void taskFailed(kj::Exception&&) override {}
@@ -88,46 +87,13 @@ constexpr auto release_delay_last = 3200 * kj::MILLISECONDS;
 /// A larger answer is released at once: dsec-init holds its copy until then.
 constexpr std::uint64_t held_words_max = (64 << 10) / sizeof(capnp::word);
 
-/// A connected socket, or errno as a negative number.
-int dial(const std::filesystem::path& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  auto text = path.string();
-  if (text.size() >= sizeof address.sun_path)
-    return -ENAMETOOLONG;
-  std::memcpy(address.sun_path, text.c_str(), text.size() + 1);
-  int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0)
-    return -errno;
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
-    return fd;
-  int number = errno;
-  ::close(fd);
-  return -number;
-}
-
-kj::Promise<result<kj::Own<kj::AsyncIoStream>>> connect(io_loop& loop, std::filesystem::path path) {
-  using stream = result<kj::Own<kj::AsyncIoStream>>;
-  int fd = dial(path);
-  if (fd >= 0)
-    return stream{kj::heap<socket_stream>(loop.port(), kj::AutoCloseFd{fd})};
-  if (fd == -EAGAIN) // Its accept queue is full.
-    return loop.timer().afterDelay(1 * kj::MILLISECONDS).then([&loop, path] {
-      return connect(loop, path);
-    });
-  auto what = fmt::format("connect to {}", path.string());
-  if (fd == -ECONNREFUSED)
-    return stream{error{errc::not_found, fmt::format("{}: {}", what, ::strerror(-fd))}};
-  return stream{errno_error(-fd, what)};
-}
-
 } // namespace
 
 kj::Promise<result<std::shared_ptr<init_link>>>
 init_link::open(io_loop& loop, sandbox_id id, std::filesystem::path socket, std::uint64_t epoch,
                 std::shared_ptr<acknowledgements> durable) {
   using link = result<std::shared_ptr<init_link>>;
-  return connect(loop, std::move(socket))
+  return dial(loop, std::move(socket))
     .then([&loop, id, epoch, durable](auto stream) -> kj::Promise<link> {
       if (!stream)
         return link{stream.error()};
@@ -156,25 +122,30 @@ init_link::~init_link() {
 }
 
 kj::Promise<result<void>> init_link::enter(std::uint64_t epoch) {
-  auto gate = connection_->client.bootstrap().castAs<wire::InitGate>();
-  auto request = gate.enterRequest();
+  auto request = connection_->gate.enterRequest();
   request.setEpoch(epoch);
   return request.send().then(
     [this](auto&& answer) -> result<void> {
       if (error e; wire::failed(answer.getError(), e))
         return e;
+      if (!connection_)
+        return error{errc::unavailable,
+                     fmt::format("enter dsec-init of {}: the link was closed", id_)};
       connection_->init = answer.getInit();
       switch (answer.getHello().getPhase()) {
       case wire::Hello::Phase::RUNNING:
-        phase_ = found_phase::running;
+        found_.phase = found_phase::running;
         break;
       case wire::Hello::Phase::PAUSED:
-        phase_ = found_phase::paused;
+        found_.phase = found_phase::paused;
         break;
       case wire::Hello::Phase::RECLAIMED:
-        phase_ = found_phase::reclaimed;
+        found_.phase = found_phase::reclaimed;
         break;
       }
+      found_.execs.clear();
+      for (auto exec : answer.getHello().getExecs())
+        found_.execs.push_back(exec);
       return {};
     },
     [id = id_](kj::Exception&& e) -> result<void> {
@@ -182,8 +153,8 @@ kj::Promise<result<void>> init_link::enter(std::uint64_t epoch) {
     });
 }
 
-found_phase init_link::phase() const noexcept {
-  return phase_;
+const found_sandbox& init_link::found() const noexcept {
+  return found_;
 }
 
 void init_link::on_lost(std::function<void()> lost) {
@@ -333,6 +304,27 @@ void init_link::signal(exec_id exec, int number) {
   request.setId(exec);
   request.setNumber(number);
   connection_->tasks.add(request.send().ignoreResult());
+}
+
+void init_link::discard(const std::vector<exec_id>& execs) {
+  if (execs.empty())
+    return;
+  auto ended = connection_->init.forgetRequest();
+  auto ids = ended.initIds(execs.size());
+  for (unsigned i = 0; i < ids.size(); ++i)
+    ids.set(i, execs[i]);
+  connection_->tasks.add(ended.send().ignoreResult());
+  for (auto exec : execs) {
+    // Joins it if it still runs; without arguments it starts nothing if it does not.
+    auto running = connection_->init.runRequest();
+    running.setId(exec);
+    connection_->tasks.add(running.send().then([this, exec](auto&& answer) {
+      if (error e; wire::failed(answer.getError(), e))
+        return;
+      durable_->add(id_, exec);
+      release_later();
+    }));
+  }
 }
 
 std::vector<exec_id> init_link::take_durable() {

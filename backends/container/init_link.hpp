@@ -30,7 +30,10 @@ public:
             std::shared_ptr<acknowledgements> durable);
   ~init_link();
 
-  found_phase phase() const noexcept;
+  /// Enters again, as this connection's own epoch does; `found` is then what dsec-init says now.
+  kj::Promise<result<void>> enter(std::uint64_t epoch);
+
+  const found_sandbox& found() const noexcept;
   void on_lost(std::function<void()> lost);
 
   /// What the link's end means to whoever still waits.
@@ -49,6 +52,7 @@ public:
   void exec(std::shared_ptr<const exec_call> call, completion<exec_result> done);
   void cancel(exec_id exec);
   void signal(exec_id exec, int number);
+  void discard(const std::vector<exec_id>& execs);
   void file(file_request request, completion<file_reply> done);
   void stats(completion<sandbox_stats> done);
   void renew(const lease_terms& lease);
@@ -61,7 +65,6 @@ private:
 
   template <class T>
   std::shared_ptr<owed<T>> owe(completion<T> done);
-  kj::Promise<result<void>> enter(std::uint64_t epoch);
   /// Without sink and input: one round trip, no capability.
   void exec_collected(const exec_call& call, std::shared_ptr<owed<exec_result>> debt);
   /// With the command's capability, by which its streams flow.
@@ -83,7 +86,7 @@ private:
   bool releasing_ = false;
   /// Answers that were read, whose release would wake dsec-init.
   std::vector<capnp::Response<wire::Init::RunResults>> read_;
-  found_phase phase_ = found_phase::running;
+  found_sandbox found_;
 };
 
 } // namespace dsec

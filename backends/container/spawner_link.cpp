@@ -260,15 +260,25 @@ void spawner_link::judge(wire::Reply::Reader reply) {
   }
   auto hello = reply.getHello();
   auto version = wire::text(hello.getVersion());
-  if (version_.empty() || version == version_) {
+  bool ours = version_.empty() || version == version_;
+  bool understood = hello.getProtocol() == wire::SPAWNER_PROTOCOL;
+  bool replaceable = hello.getSandboxes() == 0 && ::geteuid() == 0;
+  // One of another build that has sandboxes keeps them, and serves, if it speaks as we do.
+  if (understood && (ours || !replaceable)) {
     socket_->agreed = true;
     return flush();
   }
-  if (hello.getSandboxes() > 0 || ::geteuid() != 0) {
-    fail_all(
-      {errc::unavailable,
-       fmt::format("the dsec-spawner in {} has version {} and {} sandboxes, this program has {}",
-                   options_.run_dir.string(), version, hello.getSandboxes(), version_)});
+  if (!replaceable) {
+    auto advice = hello.getSandboxes() > 0
+                    ? fmt::format("stop its {} sandboxes with the dsec of its own version (dsec ps, "
+                                  "dsec stop) or wait until their leases have ended, then try again",
+                                  hello.getSandboxes())
+                    : std::string{"run this program once as root, which replaces it"};
+    fail_all({errc::unavailable,
+              fmt::format("the dsec-spawner in {} (pid {}, version {}) speaks protocol {}, this "
+                          "program (version {}) speaks {}: {}",
+                          options_.run_dir.string(), hello.getPid(), version, hello.getProtocol(),
+                          version_, wire::SPAWNER_PROTOCOL, advice)});
     gone_ = true;
     return;
   }

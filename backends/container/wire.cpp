@@ -24,7 +24,7 @@ To enumerator(From x, To last, To unknown) {
 bool failed(Error::Reader from, error& to) {
   if (from.getCode() == 0)
     return false;
-  to.code = from.getCode() > static_cast<int>(errc::diverged) ? errc::unavailable
+  to.code = from.getCode() > static_cast<int>(errc_last) ? errc::unavailable
                                                               : static_cast<errc>(from.getCode());
   to.message = text(from.getMessage());
   return true;

@@ -1,6 +1,8 @@
 #pragma once
 
-#include "schemas/common.capnp.h"
+#include "schemas/command.capnp.h"
+#include "schemas/error.capnp.h"
+#include "schemas/file.capnp.h"
 #include "state/error.hpp"
 #include "state/exec.hpp"
 #include "state/file.hpp"
@@ -10,8 +12,7 @@
 #include <string>
 #include <string_view>
 
-/// Between what is said (schemas/common.capnp) and what it means (state). Nothing else converts
-/// these.
+/// Between what is said (schemas) and what it means (state). Nothing else converts these.
 
 namespace dsec::wire {
 

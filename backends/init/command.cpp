@@ -131,7 +131,7 @@ result<void> command::ask_reaper(const identity& who) {
   began_ = clock::now();
   auto asked = around_.reaper.spawn(ask, request_.block,
                                     {out->writing, err->writing, in->reading, status->writing},
-                                    group_->procs());
+                                    group_->directory());
   request_.block = {};
   return asked;
 }
@@ -188,12 +188,12 @@ error command::describe(const reaper::event& failure) const {
     switch (failure.value) {
     case ENOENT:
     case ENOTDIR:
-      return {errc::not_found, "start '" + program + "': no such program"};
+      return {errc::no_program, "start '" + program + "': no such program"};
     case EACCES:
     case EPERM:
     case ENOEXEC:
     case EISDIR:
-      return {errc::invalid_argument,
+      return {errc::not_executable,
               "start '" + program + "': not executable (" + std::strerror(failure.value) + ")"};
     case E2BIG:
       return {errc::invalid_argument, "start '" + program

@@ -6,7 +6,7 @@
 #include "backends/init/output_stream.hpp"
 #include "backends/init/reaper_link.hpp"
 #include "backends/init/users.hpp"
-#include "schemas/common.capnp.h"
+#include "schemas/command.capnp.h"
 
 #include <kj/async-io.h>
 #include <kj/refcount.h>

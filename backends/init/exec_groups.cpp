@@ -45,15 +45,17 @@ result<std::unique_ptr<exec_group>> exec_groups::acquire() {
     return errno_error(errno, "make the control group " + name);
   kill_point(crash_role::init);
   ++made_;
+  kj::AutoCloseFd directory{::openat(payload_, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
   auto open_file = [&](const char* file, int flags) {
-    return kj::AutoCloseFd{::openat(payload_, (name + "/" + file).c_str(), flags | O_CLOEXEC)};
+    return kj::AutoCloseFd{::openat(directory, file, flags | O_CLOEXEC)};
   };
-  auto procs = open_file("cgroup.procs", O_WRONLY);
   auto kill = open_file("cgroup.kill", O_WRONLY);
   auto events = open_file("cgroup.events", O_RDONLY);
-  if (procs.get() < 0 || kill.get() < 0 || events.get() < 0)
+  // Who clones into a group must be allowed to write to the cgroup.procs of the group and of the
+  // lowest group above both it and his own. The latter is what only PID 1's user may.
+  if (kill.get() < 0 || events.get() < 0 || ::fchmodat(directory, "cgroup.procs", 0666, 0) != 0)
     return errno_error(errno, "open the files of the control group " + name);
-  return std::make_unique<exec_group>(kj::mv(procs), kj::mv(kill), kj::mv(events));
+  return std::make_unique<exec_group>(kj::mv(directory), kj::mv(kill), kj::mv(events));
 }
 
 void exec_groups::release(std::unique_ptr<exec_group> group) {

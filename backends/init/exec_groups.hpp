@@ -14,14 +14,14 @@ namespace dsec::init {
 /// A child group of the payload in the unified hierarchy, for one command's process tree.
 class exec_group {
 public:
-  exec_group(kj::AutoCloseFd procs, kj::AutoCloseFd kill, kj::AutoCloseFd events)
-    : procs_{kj::mv(procs)},
+  exec_group(kj::AutoCloseFd directory, kj::AutoCloseFd kill, kj::AutoCloseFd events)
+    : directory_{kj::mv(directory)},
       kill_{kj::mv(kill)},
       events_{kj::mv(events)} {}
 
-  /// For a process to write "0" to.
-  int procs() const {
-    return procs_;
+  /// For PID 1 to clone into.
+  int directory() const {
+    return directory_;
   }
 
   /// SIGKILL to every process of the tree, frozen ones included.
@@ -30,7 +30,7 @@ public:
   bool empty() const;
 
 private:
-  kj::AutoCloseFd procs_, kill_, events_;
+  kj::AutoCloseFd directory_, kill_, events_;
 };
 
 /// Hands out groups e0, e1, … below the payload's. A group is used again once its command has ended

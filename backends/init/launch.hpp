@@ -1,18 +1,20 @@
 #pragma once
 
+#include "state/error.hpp"
+
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace dsec::init {
 
 /// What the spawner hands to dsec-init when a sandbox is built. Every descriptor is close-on-exec
-/// and owned by dsec-init from then on. Paths are only for messages.
+/// and owned by dsec-init from then on.
 struct launch {
-  std::string sandbox_id;
-
-  int listener = -1; ///< Listening SOCK_STREAM socket, run/<id>.sock.
+  int listener = -1; ///< Listening SOCK_STREAM socket, run/<id>.sock once the sandbox has its id.
   int reaper_socket =
     -1; ///< SOCK_SEQPACKET to PID 1 of the sandbox (backends/init/reaper_protocol.hpp).
   int reaper_pidfd = -1;
@@ -34,13 +36,26 @@ struct launch {
   std::uint64_t memory_bytes = 0;
   std::uint32_t processes = 0;
   std::uint64_t disk_bytes = 0;
+
+  /// What `assigning` needs: open until it has returned.
+  std::vector<int> for_assigning;
+};
+
+/// What makes a sandbox somebody's.
+struct assignment {
+  std::string sandbox_id;
   std::uint64_t pause_after_ms = 0;
   std::uint64_t stop_after_ms = 0;
 };
 
+/// Called once: with no error when the sandbox is complete but for its assignment, which is waited
+/// for here, in the locked-down process, for as long as the sandbox is blank; else with why it could
+/// not be completed, and then it must not return.
+using assigning = std::function<assignment(const result<void>& complete)>;
+
 /// Locks the calling process down and supervises the sandbox until its reaper is gone or its lease
 /// has expired. The process is single-threaded and has no event loop yet. Never returns.
-[[noreturn]] void supervise(launch given);
+[[noreturn]] void supervise(launch given, const assigning& wait_for_assignment);
 
 /// The reaper's program (freestanding, static), embedded at build time.
 struct program {

@@ -136,9 +136,13 @@ result<void> lock_down(const launch& given, const privileged_files& files) {
   for (int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU})
     ::signal(number, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);
-  close_all_but({given.listener, given.reaper_socket, given.reaper_pidfd, given.lock, given.run_dir,
-                 given.scratch_dir, given.payload_v2, given.memory_v1, given.pids_v1, given.cpu_v1,
-                 files.user_namespace, files.mount_namespace, files.root, files.null_device});
+  std::vector<int> kept{given.listener,    given.reaper_socket,  given.reaper_pidfd,
+                        given.lock,        given.run_dir,        given.scratch_dir,
+                        given.payload_v2,  given.memory_v1,      given.pids_v1,
+                        given.cpu_v1,      files.user_namespace, files.mount_namespace,
+                        files.root,        files.null_device};
+  kept.insert(kept.end(), given.for_assigning.begin(), given.for_assigning.end());
+  close_all_but(std::move(kept));
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   ::prctl(PR_SET_DUMPABLE, 0);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "schemas/common.capnp.h"
+#include "schemas/command.capnp.h"
 
 #include <kj/async-unix.h>
 #include <kj/io.h>

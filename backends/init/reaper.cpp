@@ -9,6 +9,7 @@
 
 #include <linux/close_range.h>
 #include <linux/prctl.h>
+#include <linux/sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -157,8 +158,6 @@ struct spawn_files {
   if (!rest || ask.argument_count == 0)
     fail(stage::read_block, -EBADMSG);
 
-  if (long n = call(SYS_write, kept.group, address("0"), 1); n < 0)
-    fail(stage::join_group, n);
   for (std::uint32_t i = 0; i < kept.join_count; ++i)
     if (long n = call(SYS_write, kept.joins[i], address("0"), 1); n < 0)
       fail(stage::join_group, n);
@@ -213,8 +212,15 @@ void spawn(const spawn_files& files) {
       break;
     }
   long pid = -EAGAIN;
-  if (entry)
-    pid = call(SYS_clone, SIGCHLD);
+  if (entry) {
+    // Born in the group: entering it through cgroup.procs would wait for every fork of the machine,
+    // and on a calm one for a grace period of RCU, 10 ms and more.
+    clone_args how{};
+    how.flags = CLONE_INTO_CGROUP;
+    how.exit_signal = SIGCHLD;
+    how.cgroup = static_cast<std::uint64_t>(kept.group);
+    pid = call(SYS_clone3, address(&how), sizeof how);
+  }
   if (pid == 0)
     become(files);
   const int handed[] = {files.out, files.err, files.block, files.input, files.status};

@@ -10,7 +10,7 @@ namespace dsec::init::reaper {
 /// The reaper's end of the socket, as the spawner must place it before the exec.
 inline constexpr int socket_fd = 3;
 inline constexpr std::uint32_t groups_max = 32;
-/// Control group files that a child joins before it starts.
+/// Files of control groups, "tasks", that a child writes itself into before it starts.
 inline constexpr std::uint32_t joins_max = 6;
 /// Main processes at once. dsec-init refuses more before it asks.
 inline constexpr std::uint32_t mains_max = 1024;
@@ -41,7 +41,7 @@ enum spawn_flags : std::uint32_t {
   has_block = 1, ///< The block, when it is too large for the datagram.
   has_input = 2,
   has_status = 4, ///< Closes by itself when the command starts or the child ends.
-  has_group = 8,  ///< The control group file of this command and of those after it.
+  has_group = 8,  ///< The control group, a directory, of this command and of those after it.
 };
 
 inline constexpr std::uint32_t descriptors_max = 7;

@@ -18,8 +18,9 @@ namespace {
 /// How long an ended sandbox stays reachable, so that pending answers leave.
 constexpr auto farewell = 1 * kj::SECONDS;
 
-kj::AutoCloseFd procs_of(int folder) {
-  return kj::AutoCloseFd{folder < 0 ? -1 : ::openat(folder, "cgroup.procs", O_WRONLY | O_CLOEXEC)};
+/// Where a thread moves itself, without the lock over all forks that a write to cgroup.procs takes.
+kj::AutoCloseFd tasks_of(int folder) {
+  return kj::AutoCloseFd{folder < 0 ? -1 : ::openat(folder, "tasks", O_WRONLY | O_CLOEXEC)};
 }
 
 std::string how_it_ended(int pidfd) {
@@ -67,10 +68,18 @@ sandbox::sandbox(launch given, privileged_files privileged, kj::AsyncIoContext& 
   auto pair = kj::newPromiseAndFulfiller<void>();
   over_ = kj::mv(pair.fulfiller);
   over_promise_ = kj::mv(pair.promise);
+  hand_over_kept();
+  // The first command's group, ahead. One that cannot be made is an answer to that command.
+  if (auto first = groups.acquire())
+    groups.release(std::move(*first));
+}
+
+void sandbox::become(assignment whose) {
+  assigned_ = std::move(whose);
+  leases.renew(assigned_.pause_after_ms, assigned_.stop_after_ms);
 }
 
 kj::Promise<void> sandbox::run() {
-  hand_over_kept();
   reaper.on_event([this](const reaper::event& e) { commands.told(e); });
   auto events = reaper.run();
   auto death = reaper_observer_.whenBecomesReadable();
@@ -82,14 +91,13 @@ kj::Promise<void> sandbox::run() {
              })
              .then([this] { reaper_ended(); })
              .eagerlyEvaluate([](kj::Exception&&) {});
-  leases.renew(given_.pause_after_ms, given_.stop_after_ms);
   return kj::mv(over_promise_);
 }
 
 void sandbox::hand_over_kept() {
-  const auto memory = procs_of(given_.memory_v1);
-  const auto pids = procs_of(given_.pids_v1);
-  const auto cpu = procs_of(given_.cpu_v1);
+  const auto memory = tasks_of(given_.memory_v1);
+  const auto pids = tasks_of(given_.pids_v1);
+  const auto cpu = tasks_of(given_.cpu_v1);
   // A PID 1 that cannot be told is dying, which is seen where its events end.
   (void)reaper.keep(privileged_.null_device, {memory, pids, cpu});
 }
@@ -108,7 +116,7 @@ void sandbox::end(wire::Outcome::Kind kind, const char* word, const std::string&
     return;
   ending_ = true;
   // The cause is on disk before anybody can see the effect.
-  (void)write_tombstone(given_.run_dir, given_.sandbox_id, word, detail);
+  (void)write_tombstone(given_.run_dir, id(), word, detail);
   kill_point(crash_role::init);
   commands.settle_all(kind, detail);
   const int all = ::openat(given_.payload_v2, "cgroup.kill", O_WRONLY | O_CLOEXEC);

@@ -28,12 +28,15 @@ class sandbox {
 public:
   sandbox(launch given, privileged_files files, kj::AsyncIoContext& io);
 
+  /// Before `run`. The lease counts from here.
+  void become(assignment whose);
+
   /// Watches PID 1 and the lease. Answers when the sandbox is over and whoever waited has been
   /// told.
   kj::Promise<void> run();
 
   const std::string& id() const {
-    return given_.sandbox_id;
+    return assigned_.sandbox_id;
   }
 
   launch given_;
@@ -54,6 +57,7 @@ private:
   void lease_expired();
   void end(wire::Outcome::Kind kind, const char* word, const std::string& detail);
 
+  assignment assigned_;
   kj::UnixEventPort::FdObserver reaper_observer_;
   kj::Own<kj::PromiseFulfiller<void>> over_;
   kj::Promise<void> over_promise_;

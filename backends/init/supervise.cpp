@@ -47,27 +47,26 @@ result<privileged_files> open_privileged(pid_t reaper) {
   return files;
 }
 
-[[noreturn]] void give_up(const launch& given, const error& cause) {
-  const auto text = "dsec-init " + given.sandbox_id + ": " + cause.message + "\n";
-  (void)!::write(STDERR_FILENO, text.data(), text.size());
-  ::_exit(1);
-}
-
 } // namespace
 
-void supervise(launch given) {
-  if (auto ready = wait_for_reaper(given.reaper_socket); !ready)
-    give_up(given, ready.error());
+void supervise(launch given, const assigning& wait_for_assignment) {
+  auto complete = wait_for_reaper(given.reaper_socket);
   auto files = open_privileged(given.reaper_pid);
-  if (!files)
-    give_up(given, files.error());
-  if (auto locked = lock_down(given, *files); !locked)
-    give_up(given, locked.error());
+  if (complete && !files)
+    complete = files.error();
+  if (complete)
+    complete = lock_down(given, *files);
   try {
+    if (!complete)
+      wait_for_assignment(complete);
     auto io = kj::setupAsyncIo();
     kj::AutoCloseFd listener{given.listener};
+    const auto for_assigning = std::move(given.for_assigning);
     sandbox served{std::move(given), kj::mv(*files), io};
     gate entrance{served, kj::mv(listener)};
+    served.become(wait_for_assignment({}));
+    for (int fd : for_assigning)
+      ::close(fd);
     auto accepting = entrance.run().eagerlyEvaluate([](kj::Exception&&) {});
     served.run().wait(io.waitScope);
   } catch (const kj::Exception& e) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "schemas/common.capnp.h"
+#include "schemas/error.capnp.h"
 #include "state/error.hpp"
 
 #include <string>

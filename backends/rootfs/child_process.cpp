@@ -24,9 +24,10 @@ namespace {
 constexpr off_t log_tail_bytes = 2000;
 constexpr int failed_before_exec = 127;
 
-std::string tail(int log) {
+/// The end of what a log holds from `begin` on.
+std::string tail(int log, off_t begin) {
   auto size = ::lseek(log, 0, SEEK_END);
-  auto from = std::max<off_t>(0, size - log_tail_bytes);
+  auto from = std::max(begin, size - log_tail_bytes);
   std::string text(static_cast<std::size_t>(std::max<off_t>(0, size - from)), '\0');
   auto got = ::pread(log, text.data(), text.size(), from);
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
@@ -95,6 +96,7 @@ result<void> run(const child_command& command) {
   file_descriptor log{::open(command.log.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
   if (!log)
     return errno_error(errno, fmt::format("{}: open log {}", what, command.log.string()));
+  auto log_begin = ::lseek(log.get(), 0, SEEK_END);
   file_descriptor input{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
   if (!input)
     return errno_error(errno, what + ": open /dev/null");
@@ -118,7 +120,9 @@ result<void> run(const child_command& command) {
     return {};
   auto end = WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
                                  : fmt::format("exit code {}", WEXITSTATUS(status));
-  return error{errc::unavailable, fmt::format("{}: {}\n{}", what, end, tail(log.get()))};
+  auto words = tail(log.get(), log_begin);
+  return error{errc::unavailable,
+               fmt::format("{}: {}{}{}", what, end, words.empty() ? "" : "\n", words)};
 }
 
 } // namespace dsec

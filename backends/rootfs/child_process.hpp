@@ -23,7 +23,7 @@ struct child_command {
 std::filesystem::path find_program(const std::string& name);
 
 /// Runs it to its end, without standard input; it dies with this thread. unavailable, with the end
-/// of its log, if it is not installed or fails. Blocks.
+/// of what it wrote to its log, if it is not installed or fails. Blocks.
 result<void> run(const child_command& command);
 
 } // namespace dsec

@@ -161,31 +161,43 @@ private:
     auto folder = open_folder(name);
     if (folder || folder.error().code != errc::not_found || name.empty())
       return folder;
-    auto [parent_name, last] = split(name);
-    auto parent = make_folder(parent_name);
-    if (!parent)
-      return parent;
-    if (::mkdirat(parent->get(), last.c_str(), 0755) != 0 && errno != EEXIST)
+    auto at = find_place(name);
+    if (!at)
+      return at.error();
+    if (::mkdirat(at->folder.get(), at->name.c_str(), 0755) != 0 && errno != EEXIST)
       return failed("make folder", name, errno);
     directories_.push_back({name, {0, 0, 0755, {}}});
     return open_folder(name);
   }
 
-  /// Later entries replace earlier ones, but never a folder.
-  result<void> clear(int folder, const std::string& last, const std::string& name) {
-    if (::unlinkat(folder, last.c_str(), 0) != 0 && errno != ENOENT)
-      return failed("replace", name, errno);
-    return {};
-  }
+  /// An open folder and a name in it.
+  struct place {
+    file_descriptor folder;
+    std::string name;
+  };
 
-  result<void> add_file(const std::string& name, archive_entry* entry) {
+  result<place> find_place(const std::string& name) {
     auto [parent_name, last] = split(name);
     auto parent = make_folder(parent_name);
     if (!parent)
       return parent.error();
-    if (auto ok = clear(parent->get(), last, name); !ok)
-      return ok;
-    file_descriptor file{::openat(parent->get(), last.c_str(),
+    return place{std::move(*parent), std::move(last)};
+  }
+
+  /// The same, with nothing there: later entries replace earlier ones, but never a folder.
+  result<place> free_place(const std::string& name) {
+    auto at = find_place(name);
+    if (at && ::unlinkat(at->folder.get(), at->name.c_str(), 0) != 0 && errno != ENOENT)
+      return failed("replace", name, errno);
+    return at;
+  }
+
+  result<void> add_file(const std::string& name, archive_entry* entry) {
+    auto at = free_place(name);
+    if (!at)
+      return at.error();
+    const auto& [parent, last] = *at;
+    file_descriptor file{::openat(parent.get(), last.c_str(),
                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
     if (!file)
       return failed("create", name, errno);
@@ -247,18 +259,18 @@ private:
   }
 
   result<void> add_directory(const std::string& name, const attributes& with) {
-    auto [parent_name, last] = split(name);
-    auto parent = make_folder(parent_name);
-    if (!parent)
-      return parent.error();
+    auto at = find_place(name);
+    if (!at)
+      return at.error();
+    const auto& [parent, last] = *at;
 
     struct stat status {};
 
-    if (::fstatat(parent->get(), last.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0
-        && !S_ISDIR(status.st_mode))
-      if (auto ok = clear(parent->get(), last, name); !ok)
-        return ok;
-    if (::mkdirat(parent->get(), last.c_str(), 0755) != 0 && errno != EEXIST)
+    bool is_other = ::fstatat(parent.get(), last.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0
+                    && !S_ISDIR(status.st_mode);
+    if (is_other && ::unlinkat(parent.get(), last.c_str(), 0) != 0)
+      return failed("replace", name, errno);
+    if (::mkdirat(parent.get(), last.c_str(), 0755) != 0 && errno != EEXIST)
       return failed("make folder", name, errno);
     directories_.push_back({name, with});
     return {};
@@ -274,19 +286,17 @@ private:
       refused_.add(name, fmt::format("link out of the tree, to {}", printable(target)));
       return {};
     }
-    auto [parent_name, last] = split(name);
-    auto parent = make_folder(parent_name);
-    if (!parent)
-      return parent.error();
-    if (auto ok = clear(parent->get(), last, name); !ok)
-      return ok;
-    if (::symlinkat(target, parent->get(), last.c_str()) != 0)
+    auto at = free_place(name);
+    if (!at)
+      return at.error();
+    const auto& [parent, last] = *at;
+    if (::symlinkat(target, parent.get(), last.c_str()) != 0)
       return failed("link", name, errno);
     auto with = attributes_of(entry);
-    if (::fchownat(parent->get(), last.c_str(), with.uid, with.gid, AT_SYMLINK_NOFOLLOW) != 0)
+    if (::fchownat(parent.get(), last.c_str(), with.uid, with.gid, AT_SYMLINK_NOFOLLOW) != 0)
       return failed("change owner of", name, errno);
     const timespec times[] = {with.modified, with.modified};
-    if (::utimensat(parent->get(), last.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0)
+    if (::utimensat(parent.get(), last.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0)
       return failed("change time of", name, errno);
     return {};
   }
@@ -310,13 +320,11 @@ private:
                                      printable(raw_target)));
       return {};
     }
-    auto [parent_name, last] = split(name);
-    auto parent = make_folder(parent_name);
-    if (!parent)
-      return parent.error();
-    if (auto ok = clear(parent->get(), last, name); !ok)
-      return ok;
-    if (::linkat(source->get(), source_last.c_str(), parent->get(), last.c_str(), 0) != 0)
+    auto at = free_place(name);
+    if (!at)
+      return at.error();
+    const auto& [parent, last] = *at;
+    if (::linkat(source->get(), source_last.c_str(), parent.get(), last.c_str(), 0) != 0)
       return failed("link", name, errno);
     return {};
   }

@@ -93,39 +93,44 @@ void sim_backend::start(const start_spec& spec, completion<void> done) {
   });
 }
 
-void sim_backend::adopt(const sandbox_id& id, completion<found_phase> done) {
-  if (!connected_)
+template <class T, class Look>
+void sim_backend::question(completion<T> done, Look look) const {
+  if (!connected_ || machine_.random_.per_mille(machine_.faults.silent))
     return;
-  auto& machine = machine_;
-  machine.time_.after(machine.costs_.call, [&machine, id, done = while_connected(std::move(done))] {
+  machine_.time_.after(machine_.costs_.call,
+                       [look, done = while_connected(std::move(done))] { done(look()); });
+}
+
+void sim_backend::adopt(const sandbox_id& id, completion<found_sandbox> done) {
+  question(std::move(done), [&machine = machine_, id]() -> result<found_sandbox> {
     auto at = machine.sandboxes_.find(id);
     if (at == machine.sandboxes_.end())
-      return done(gone(id));
+      return gone(id);
+    found_sandbox found{found_phase::running, machine.kept(id)};
     switch (at->second.at) {
     case phase::running:
-      return done(found_phase::running);
+      return found;
     case phase::paused:
-      return done(found_phase::paused);
+      found.phase = found_phase::paused;
+      return found;
     case phase::reclaimed:
-      return done(found_phase::reclaimed);
+      found.phase = found_phase::reclaimed;
+      return found;
     case phase::building:
     case phase::dead:
     case phase::ending:
-      return done(gone(id));
+      break;
     }
+    return gone(id);
   });
 }
 
 void sim_backend::ended_by_itself(const sandbox_id& id, completion<sandbox_end> done) {
-  if (!connected_)
-    return;
-  auto& machine = machine_;
-  machine.time_.after(machine.costs_.call, [&machine, id, done = while_connected(std::move(done))] {
+  question(std::move(done), [&machine = machine_, id]() -> result<sandbox_end> {
     auto at = machine.tombstones_.find(id);
     if (at == machine.tombstones_.end())
-      done(gone(id));
-    else
-      done(at->second);
+      return gone(id);
+    return at->second;
   });
 }
 
@@ -238,6 +243,23 @@ void sim_backend::forget(const sandbox_id& id, exec_id exec) {
     at->second.execs.erase(exec);
 }
 
+void sim_backend::discard(const sandbox_id& id, const std::vector<exec_id>& execs) {
+  if (!connected_)
+    return;
+  auto at = machine_.sandboxes_.find(id);
+  if (at == machine_.sandboxes_.end())
+    return;
+  for (auto exec : execs) {
+    auto of = at->second.execs.find(exec);
+    if (of == at->second.execs.end())
+      continue;
+    if (of->second.result)
+      at->second.execs.erase(of);
+    else
+      of->second.discarded = true;
+  }
+}
+
 void sim_backend::file(const sandbox_id& id, file_request request, completion<file_reply> done) {
   call(id, machine_.costs_.call, 0, std::move(done),
        [request = std::move(request)](auto& x) -> result<file_reply> {
@@ -285,14 +307,11 @@ void sim_backend::renew(const std::vector<sandbox_id>& ids, const lease_terms& l
 }
 
 void sim_backend::inventory(completion<std::vector<live_sandbox>> done) {
-  if (!connected_)
-    return;
-  auto& machine = machine_;
-  machine.time_.after(machine.costs_.call, [&machine, done = while_connected(std::move(done))] {
+  question(std::move(done), [&machine = machine_]() -> result<std::vector<live_sandbox>> {
     std::vector<live_sandbox> all;
     for (const auto& [id, x] : machine.sandboxes_)
       all.push_back({id, x.at == phase::ending});
-    done(std::move(all));
+    return all;
   });
 }
 

@@ -21,7 +21,7 @@ public:
   void disconnect();
 
   void start(const start_spec& spec, completion<void> done) override;
-  void adopt(const sandbox_id& id, completion<found_phase> done) override;
+  void adopt(const sandbox_id& id, completion<found_sandbox> done) override;
   void ended_by_itself(const sandbox_id& id, completion<sandbox_end> done) override;
   void pause(const sandbox_id& id, completion<void> done) override;
   void reclaim(const sandbox_id& id, completion<reclaim_report> done) override;
@@ -32,6 +32,7 @@ public:
   void cancel(const sandbox_id& id, exec_id exec) override;
   void signal(const sandbox_id& id, exec_id exec, int number) override;
   void forget(const sandbox_id& id, exec_id exec) override;
+  void discard(const sandbox_id& id, const std::vector<exec_id>& execs) override;
   void file(const sandbox_id& id, file_request request, completion<file_reply> done) override;
   void stats(const sandbox_id& id, completion<sandbox_stats> done) override;
   void renew(const std::vector<sandbox_id>& ids, const lease_terms& lease) override;
@@ -43,6 +44,10 @@ private:
   /// `done` as it is while this process lives.
   template <class T>
   completion<T> while_connected(completion<T> done) const;
+
+  /// After the time of one call, answers with what `look` sees.
+  template <class T, class Look>
+  void question(completion<T> done, Look look) const;
 
   /// After `cost`, does `verb` to the sandbox if it still lives, and answers.
   template <class T, class Verb>

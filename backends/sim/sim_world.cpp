@@ -37,6 +37,14 @@ std::vector<sandbox_id> sim_world::alive() const {
   return all;
 }
 
+std::vector<exec_id> sim_world::kept(const sandbox_id& id) const {
+  std::vector<exec_id> all;
+  if (auto at = sandboxes_.find(id); at != sandboxes_.end())
+    for (const auto& [exec, x] : at->second.execs)
+      all.push_back(exec);
+  return all;
+}
+
 void sim_world::power_cycle() {
   sandboxes_.clear();
   tombstones_.clear();
@@ -105,7 +113,8 @@ void sim_world::begin_exec(const sandbox_id& id, exec_id exec) {
 }
 
 void sim_world::end_exec(const sandbox_id& id, exec_id exec, outcome what) {
-  auto& x = sandboxes_.at(id).execs.at(exec);
+  auto& execs = sandboxes_.at(id).execs;
+  auto& x = execs.at(exec);
   ++x.timer;
   exec_result result;
   result.outcome = std::move(what);
@@ -114,6 +123,8 @@ void sim_world::end_exec(const sandbox_id& id, exec_id exec, outcome what) {
   x.result = std::move(result);
   auto waiting = std::exchange(x.waiting, {});
   auto kept = *x.result;
+  if (x.discarded)
+    execs.erase(exec);
   for (auto& done : waiting)
     done(kept);
 }

@@ -62,6 +62,9 @@ public:
   /// Ids of everything that holds resources.
   std::vector<sandbox_id> alive() const;
 
+  /// Execs of a sandbox whose outcome its supervisor keeps, or will.
+  std::vector<exec_id> kept(const sandbox_id& id) const;
+
   /// A reboot: everything is gone, at once and without a trace.
   void power_cycle();
 
@@ -79,6 +82,7 @@ private:
     sim_time::duration left{0}; ///< Of its running time.
     sim_time::duration since{0};
     std::uint64_t timer = 0;
+    bool discarded = false; ///< Nobody wants to know its outcome.
     std::vector<completion<exec_result>> waiting;
   };
 

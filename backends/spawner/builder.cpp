@@ -22,6 +22,7 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <optional>
 #include <sched.h>
 
 namespace dsec::spawner {
@@ -74,8 +75,9 @@ result<void> map_ids(pid_t pid, uid_t base) {
   return {};
 }
 
-result<descriptor> listen_at(const machine& on, const std::string& id) {
-  auto name = id + ".sock";
+/// Under the slot's name, until there is an id.
+result<descriptor> listen_at(const machine& on, std::uint32_t slot) {
+  auto name = slot_name(slot) + ".sock";
   ::unlinkat(on.run_dir.get(), name.c_str(), 0);
   descriptor listener{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   sockaddr_un address{};
@@ -122,11 +124,23 @@ public:
       name_{slot_name(slot)},
       watch_{on.trace} {}
 
-  /// Everything that needs no request, and what a request like `likely` (may be null) needs.
-  result<void> prepare(int network, const create_order* likely);
+  /// Everything that no request is needed for.
+  result<void> prepare(int network, bool root_comes_now);
 
-  /// The rest. Whatever the inside does not need at once is done while it is at work.
-  result<init::launch> complete(const create_order& order);
+  /// Root and limits: all that differs between environments.
+  result<void> furnish(const create_order& order);
+
+  /// What dsec-init takes over.
+  init::launch finish(const create_order& order);
+
+  /// The host name's namespace, for the spawner.
+  const descriptor& host_name() const {
+    return host_name_;
+  }
+
+  void lap(const char* stage) {
+    watch_.lap(stage);
+  }
 
   const std::string& laps() const {
     return watch_.text();
@@ -135,8 +149,6 @@ public:
 private:
   result<void> start_inside(int network, const char* when_root_comes);
   result<void> hand_over_root(const create_order& order);
-  result<void> furnish(const create_order& order);
-  result<void> name_host(const std::string& name) const;
 
   const machine& on_;
   std::uint32_t slot_;
@@ -149,8 +161,9 @@ private:
   descriptor failures_;
   descriptor pidfd_;
   descriptor user_namespace_;
+  descriptor host_name_;
+  descriptor listener_;
   pid_t pid_ = -1;
-  bool furnished_ = false;
 };
 
 /// Clones PID 1 with all its namespaces. The network namespace is entered for the moment of the
@@ -197,10 +210,11 @@ result<void> builder::start_inside(int network, const char* when_root_comes) {
     return errno_error(errno, "return to the host's network namespace");
   if (auto mapped = map_ids(pid_, on_.where.base_id(slot_)); !mapped)
     return mapped;
-  user_namespace_.reset(
-    ::open(("/proc/" + std::to_string(pid_) + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!user_namespace_)
-    return errno_error(errno, "open the user namespace of " + name_);
+  auto namespaces = "/proc/" + std::to_string(pid_) + "/ns/";
+  user_namespace_.reset(::open((namespaces + "user").c_str(), O_RDONLY | O_CLOEXEC));
+  host_name_.reset(::open((namespaces + "uts").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!user_namespace_ || !host_name_)
+    return errno_error(errno, "open the namespaces of " + name_);
   auto devices = idmapped_copy(on_.mounts.devices(), user_namespace_.get(), "the device tree");
   if (!devices)
     return devices.error();
@@ -235,7 +249,33 @@ result<void> builder::hand_over_root(const create_order& order) {
   return {};
 }
 
-/// Root and limits: all that differs between environments.
+result<void> builder::prepare(int network, bool root_comes_now) {
+  at_effect();
+  lock_ = take_lock(on_.run_dir.get(), name_, {slot_, ::getpid(), false});
+  if (!lock_)
+    return errno_error(errno, "take the lock of " + name_);
+  at_effect();
+  watch_.lap("lock");
+  if (auto ok = start_inside(network, root_comes_now ? root_comes_soon : root_comes_late); !ok)
+    return ok.error();
+  auto made = on_.disk.make(slot_, on_.where.base_id(slot_));
+  if (!made)
+    return made.error();
+  scratch_ = *std::move(made);
+  watch_.lap("scratch");
+  auto groups = on_.groups.make_payload(slot_, on_.where.base_id(slot_));
+  if (!groups)
+    return groups.error();
+  groups_ = *std::move(groups);
+  watch_.lap("groups");
+  auto listener = listen_at(on_, slot_);
+  if (!listener)
+    return listener.error();
+  listener_ = *std::move(listener);
+  watch_.lap("listen");
+  return {};
+}
+
 result<void> builder::furnish(const create_order& order) {
   if (auto ok = scratch::limit(scratch_.get(), order.disk_bytes); !ok)
     return ok;
@@ -244,75 +284,20 @@ result<void> builder::furnish(const create_order& order) {
   if (auto ok = cgroups::limit(groups_, {order.memory_bytes, order.processes, order.cpu_milli});
       !ok)
     return ok;
-  furnished_ = true;
   watch_.lap("limits");
-  return {};
-}
-
-result<void> builder::name_host(const std::string& name) const {
-  descriptor host{::open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC)};
-  at_effect();
-  if (!host || ::setns(pidfd_.get(), CLONE_NEWUTS) < 0
-      || ::sethostname(name.c_str(), name.size()) < 0 || ::setns(host.get(), CLONE_NEWUTS) < 0)
-    return errno_error(errno, "set the host name of " + name_);
-  at_effect();
-  return {};
-}
-
-result<void> builder::prepare(int network, const create_order* likely) {
-  at_effect();
-  lock_ = take_lock(on_.run_dir.get(), name_, {slot_, ::getpid(), false});
-  if (!lock_)
-    return errno_error(errno, "take the lock of " + name_);
-  at_effect();
-  watch_.lap("lock");
-  if (auto ok = start_inside(network, likely ? root_comes_soon : root_comes_late); !ok)
-    return ok.error();
-  auto made = on_.disk.make(slot_, on_.where.base_id(slot_));
-  if (!made)
-    return made.error();
-  scratch_ = *std::move(made);
-  watch_.lap("scratch");
-  auto groups = on_.groups.make_payload(slot_);
-  if (!groups)
-    return groups.error();
-  groups_ = *std::move(groups);
-  watch_.lap("groups");
-  if (!likely)
-    return {};
-  if (auto ok = furnish(*likely); !ok)
-    return ok;
-  return wait_for_reaper(failures_.get(), pid_);
-}
-
-result<init::launch> builder::complete(const create_order& order) {
-  watch_.lap("blank");
-  at_effect();
-  if (int number = rename_lock(on_.run_dir.get(), name_, order.id); number != 0)
-    return errno_error(number, "name the lock of " + order.id);
-  at_effect();
-  ::unlinkat(on_.run_dir.get(), (order.id + ".end").c_str(), 0);
-  watch_.lap("name");
-  if (!furnished_)
-    if (auto ok = furnish(order); !ok)
-      return ok.error();
-  if (auto ok = name_host(order.hostname); !ok)
-    return ok.error();
-  watch_.lap("host name");
-  auto listener = listen_at(on_, order.id);
-  if (!listener)
-    return listener.error();
-  watch_.lap("listen");
   if (auto ok = wait_for_reaper(failures_.get(), pid_); !ok)
-    return ok.error();
+    return ok;
   watch_.lap("inside");
+  return {};
+}
 
+init::launch builder::finish(const create_order& order) {
   init::launch given;
-  given.sandbox_id = order.id;
-  given.listener = listener->release();
+  given.listener = listener_.release();
   given.reaper_socket = socket_.release();
   given.reaper_pidfd = pidfd_.release();
   given.reaper_pid = pid_;
+  given.lock = lock_.release();
   given.run_dir = ::openat(on_.run_dir.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   given.scratch_dir = scratch_.release();
   given.payload_v2 = groups_.unified.release();
@@ -322,20 +307,15 @@ result<init::launch> builder::complete(const create_order& order) {
   given.memory_bytes = order.memory_bytes;
   given.processes = order.processes;
   given.disk_bytes = order.disk_bytes;
-  given.pause_after_ms = order.pause_after_ms;
-  given.stop_after_ms = order.stop_after_ms;
-  write_lock(lock_.get(), {slot_, ::getpid(), true});
-  at_effect();
-  given.lock = lock_.release();
   return given;
 }
 
-void tell(int spawner, std::uint8_t code, const std::string& text) {
+void tell(int spawner, std::uint8_t code, const std::string& text, int beside = -1) {
   build_report message{};
   message.code = code;
   auto size = std::min(text.size(), sizeof message.text - 1);
   std::memcpy(message.text, text.data(), size);
-  (void)send_datagram(spawner, {reinterpret_cast<const char*>(&message), 1 + size}, -1, 0);
+  (void)send_datagram(spawner, {reinterpret_cast<const char*>(&message), 1 + size}, beside, 0);
 }
 
 [[noreturn]] void fail(int spawner, const error& why) {
@@ -364,26 +344,41 @@ void build_sandbox(const machine& on, std::uint32_t slot, int network, int spawn
   ::prctl(PR_SET_NAME, "dsec-init");
   close_all_but({on.run_dir.get(), on.disk.directory(), on.mounts.devices(), on.mounts.layers(),
                  on.program.get(), network, spawner});
-  init::launch given;
-  {
-    builder b{on, slot};
-    if (auto prepared = b.prepare(network, likely); !prepared)
-      fail(spawner, prepared.error());
-    tell(spawner, 0, "");
-    auto built = b.complete(wait_for_order(spawner));
-    if (!built)
-      fail(spawner, built.error());
-    given = *std::move(built);
-    tell(spawner, 0, b.laps());
+  builder b{on, slot};
+  if (auto prepared = b.prepare(network, likely != nullptr); !prepared)
+    fail(spawner, prepared.error());
+  std::optional<create_order> order;
+  if (!likely) {
+    tell(spawner, 0, "", b.host_name().get());
+    order = wait_for_order(spawner);
   }
+  auto& environment = likely ? *likely : *order;
+  if (auto furnished = b.furnish(environment); !furnished)
+    fail(spawner, furnished.error());
+  auto given = b.finish(environment);
+  given.for_assigning = {spawner, b.host_name().get()};
   close_all_but({given.listener, given.reaper_socket, given.reaper_pidfd, given.lock, given.run_dir,
-                 given.scratch_dir, given.payload_v2, given.memory_v1, given.pids_v1,
-                 given.cpu_v1});
+                 given.scratch_dir, given.payload_v2, given.memory_v1, given.pids_v1, given.cpu_v1,
+                 spawner, b.host_name().get()});
   ::signal(SIGPIPE, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  init::supervise(std::move(given));
+  int lock = given.lock;
+  init::supervise(std::move(given), [&](const result<void>& complete) {
+    if (!complete)
+      fail(spawner, complete.error());
+    b.lap("dsec-init");
+    if (!order) {
+      tell(spawner, 0, "", b.host_name().get());
+      order = wait_for_order(spawner);
+    }
+    at_effect();
+    write_lock(lock, {slot, ::getpid(), true});
+    at_effect();
+    tell(spawner, 0, b.laps());
+    return init::assignment{order->id, order->pause_after_ms, order->stop_after_ms};
+  });
 }
 
 } // namespace dsec::spawner

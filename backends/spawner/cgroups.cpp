@@ -180,7 +180,7 @@ result<descriptor> cgroups::make_outer(std::uint32_t slot) const {
   return open_directory(outer(slot));
 }
 
-result<payload_groups> cgroups::make_payload(std::uint32_t slot) const {
+result<payload_groups> cgroups::make_payload(std::uint32_t slot, uid_t owner) const {
   payload_groups groups;
   auto unified = group(slot);
   std::string controllers;
@@ -213,7 +213,8 @@ result<payload_groups> cgroups::make_payload(std::uint32_t slot) const {
   if (!payload)
     return payload.error();
   groups.unified = *std::move(payload);
-
+  if (::chown((unified + "/cgroup.procs").c_str(), owner, owner) < 0)
+    return errno_error(errno, "give cgroup.procs of " + unified + " to its PID 1");
   return groups;
 }
 

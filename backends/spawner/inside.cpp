@@ -142,6 +142,9 @@ void become_reaper(int socket, int report, int program) {
   b.step("wait for the id maps", receive_datagram(socket, message, &devices, 0) && devices);
   b.step("become root inside",
          ::setgroups(0, nullptr) == 0 && ::setresgid(0, 0, 0) == 0 && ::setresuid(0, 0, 0) == 0);
+  int forbidden = init::forbid_user_namespaces();
+  errno = forbidden;
+  b.step("forbid user namespaces", forbidden == 0);
   b.step("make mounts private", ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
   // The kernel lets nobody mount proc who cannot see one whole already, so this comes before the
   // pivot.

@@ -108,6 +108,9 @@ result<std::unique_ptr<machine>> machine::open(const options& chosen) {
   descriptor run_dir{::open(run_path->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (!run_dir)
     return errno_error(errno, "open " + *run_path);
+  descriptor host_name{::open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC)};
+  if (!host_name)
+    return errno_error(errno, "open the machine's UTS namespace");
   std::ifstream mountinfo{"/proc/self/mountinfo"};
   auto layout = read_cgroup_layout(
     std::string{std::istreambuf_iterator<char>{mountinfo}, std::istreambuf_iterator<char>{}});
@@ -128,7 +131,8 @@ result<std::unique_ptr<machine>> machine::open(const options& chosen) {
   // shared_mounts keeps a pointer to the names, so these must stand where they stay.
   std::unique_ptr<machine> made{new machine{std::move(chosen_names), std::move(tree),
                                             *std::move(opened), shared_mounts{}, std::move(run_dir),
-                                            *std::move(lock), *std::move(program)}};
+                                            *std::move(lock), std::move(host_name),
+                                            *std::move(program)}};
   auto mounts = shared_mounts::open(made->where);
   if (!mounts)
     return mounts.error();

@@ -1,5 +1,6 @@
 #include "backends/kill_point.hpp"
 #include "backends/spawner/builder.hpp"
+#include "backends/spawner/naming.hpp"
 #include "backends/spawner/sandboxes.hpp"
 
 #include <linux/sched.h>
@@ -133,8 +134,18 @@ void sandboxes::give(sandbox& blank, sandbox& to) {
   to.socket = std::move(blank.socket);
   by_pid_[to.pid] = to.serial;
   loop_.change(to.socket.get(), source::report, to.serial, EPOLLIN);
+  to.host_name = std::move(blank.host_name);
   by_serial_.erase(blank.serial);
   by_id_.erase(std::string{blank.id});
+  if (to.prepared)
+    hand_over(to);
+}
+
+void sandboxes::hand_over(sandbox& to) {
+  auto named = name_sandbox(on_, *to.slot, to.host_name.get(), *to.order);
+  to.host_name.reset();
+  if (!named)
+    return kill(to, named.error());
   kill_point(crash_role::spawner);
   int number = send_datagram(to.socket.get(), to.order->datagram, -1, MSG_DONTWAIT);
   kill_point(crash_role::spawner);

@@ -2,6 +2,7 @@
 
 #include "backends/kill_point.hpp"
 #include "backends/spawner/builder.hpp"
+#include "backends/spawner/worker.hpp"
 
 #include <sys/socket.h>
 
@@ -134,15 +135,18 @@ void sandboxes::on_report(std::uint64_t serial) {
 }
 
 void sandboxes::read_report(sandbox& s) {
-  build_report report{};
-  auto size = ::recv(s.socket.get(), &report, sizeof report - 1, MSG_DONTWAIT);
-  if (size <= 0) {
+  std::string report;
+  descriptor beside;
+  if (!receive_datagram(s.socket.get(), report, &beside, MSG_DONTWAIT, sizeof(build_report))) {
     kill(s, error{errc::unavailable, "build sandbox " + s.id + ": its process died"});
-  } else if (report.code != 0) {
-    kill(s, error{static_cast<errc>(report.code), report.text});
+  } else if (report[0] != 0) {
+    kill(s, error{static_cast<errc>(report[0]), report.substr(1)});
   } else if (!s.prepared) {
     s.prepared = true;
-    if (s.is == phase::blank) {
+    s.host_name = std::move(beside);
+    if (s.is == phase::building) {
+      hand_over(s);
+    } else {
       making_.erase(s.serial);
       ready_.insert(s.serial);
     }
@@ -156,7 +160,7 @@ void sandboxes::read_report(sandbox& s) {
     created_at_ = std::chrono::steady_clock::now();
     s.socket.reset();
     if (on_.trace)
-      log_.line("sandbox.built", s.id + ' ' + report.text);
+      log_.line("sandbox.built", s.id + ' ' + report.substr(1));
     answer_all(s.creators, nullptr);
     start_queued();
   }
@@ -209,6 +213,7 @@ void sandboxes::kill(sandbox& s, std::optional<error> why) {
   s.is = phase::killed;
   s.failure = std::move(why);
   s.socket.reset();
+  s.host_name.reset();
   s.pidfd.reset();
   if (s.slot) {
     on_.groups.kill(*s.slot);

@@ -97,6 +97,7 @@ private:
     bool prepared = false;                    ///< It has told that it waits for its request.
     std::shared_ptr<const create_order> fits; ///< What a blank one is furnished for. Null: all.
     descriptor socket;
+    descriptor host_name; ///< Of a blank one that is prepared.
     descriptor pidfd;
     descriptor events;
     std::optional<error> failure; ///< What the creators are told when all is removed.
@@ -115,6 +116,7 @@ private:
   bool blanks_missing() const;
   bool quiet() const;
   void give(sandbox& blank, sandbox& to);
+  void hand_over(sandbox& s);
   void read_report(sandbox& s);
   void adopt_one(const std::string& name, std::optional<std::uint32_t> slot);
   void kill(sandbox& s, std::optional<error> why);

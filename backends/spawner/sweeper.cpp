@@ -37,9 +37,9 @@ result<void> remove_everything(const machine& on, const remains& of) {
   }
   // The lock goes last: as long as it is there, a spawner that starts knows what is left and whose
   // slot. One that died early still bears the slot's name.
-  std::vector<std::string> files{of.name + ".sock", of.name + ".lock"};
-  if (of.slot)
-    files.push_back(slot_name(*of.slot) + ".lock");
+  auto slot = of.slot ? slot_name(*of.slot) : of.name;
+  std::vector<std::string> files{of.name + ".sock", slot + ".sock", of.name + ".lock",
+                                 slot + ".lock"};
   for (auto& file : files) {
     kill_point(crash_role::spawner);
     if (::unlinkat(on.run_dir.get(), file.c_str(), 0) < 0 && errno != ENOENT)

@@ -171,6 +171,7 @@ std::string write_hello(std::uint64_t sequence, const hello_facts& facts) {
   return write_reply(sequence, [&](wire::Reply::Builder reply) {
     auto hello = reply.initHello();
     hello.setVersion(facts.version);
+    hello.setProtocol(wire::SPAWNER_PROTOCOL);
     hello.setPid(facts.pid);
     hello.setSlots(facts.slots);
     hello.setSlotsUsed(facts.slots_used);

@@ -1,6 +1,7 @@
 #include "bench/demo/census.hpp"
 
 #include "backends/spawner/names.hpp"
+#include "bench/waits.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +10,6 @@
 #include <fstream>
 #include <regex>
 #include <sstream>
-#include <thread>
 #include <vector>
 
 namespace dsec::demo {
@@ -202,16 +202,15 @@ census settled_census(const installation& where, std::chrono::milliseconds patie
                       const std::function<bool(const census&)>& good) {
   constexpr auto pause = std::chrono::milliseconds{100};
   constexpr int calm_wanted = 8;
-  auto until = std::chrono::steady_clock::now() + patience;
   auto last = take_census(where);
-  for (int calm = 0; std::chrono::steady_clock::now() < until;) {
-    std::this_thread::sleep_for(pause);
+  int calm = 0;
+  // Nobody is told when other processes' namespaces, descriptors and loop devices go.
+  bench::ask_until(bench::within(patience), pause, [&] {
     auto now = take_census(where);
     calm = good(now) && now == last ? calm + 1 : 0;
     last = std::move(now);
-    if (calm >= calm_wanted)
-      break;
-  }
+    return calm >= calm_wanted;
+  });
   return last;
 }
 

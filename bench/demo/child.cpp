@@ -5,58 +5,25 @@
 #include <cerrno>
 #include <filesystem>
 #include <signal.h>
-#include <spawn.h>
-#include <thread>
-#include <unistd.h>
+#include <system_error>
 
 namespace dsec::demo {
 
-namespace {
-
-using namespace std::chrono_literals;
-
-/// The environment of the child: ours without the names in `env`, then `env`.
-std::vector<std::string>
-environment_with(const std::vector<std::pair<std::string, std::string>>& env) {
-  std::vector<std::string> all;
-  for (char** entry = environ; *entry; ++entry) {
-    std::string text{*entry};
-    bool replaced = false;
-    for (const auto& [name, value] : env)
-      replaced = replaced || text.rfind(name + "=", 0) == 0;
-    if (!replaced)
-      all.push_back(std::move(text));
+result<child> child::start(const bench::child_program& what) {
+  try {
+    child started{bench::start_program(what), {}};
+    started.alive_ = bench::watch_process(started.pid_);
+    bench::checked(started.alive_.get(), "watch " + what.argv[0]);
+    return started;
+  } catch (const std::system_error& failure) {
+    return error{errc::unavailable, failure.what()};
   }
-  for (const auto& [name, value] : env)
-    all.push_back(name + "=" + value);
-  return all;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> p;
-  for (auto& text : texts)
-    p.push_back(text.data());
-  p.push_back(nullptr);
-  return p;
-}
-
-} // namespace
-
-result<child> child::start(const std::vector<std::string>& argv,
-                           const std::vector<std::pair<std::string, std::string>>& env) {
-  auto arguments = argv;
-  auto variables = environment_with(env);
-  pid_t pid = -1;
-  int number = ::posix_spawn(&pid, argv[0].c_str(), nullptr, nullptr, pointers(arguments).data(),
-                             pointers(variables).data());
-  if (number != 0)
-    return errno_error(number, "starting " + argv[0]);
-  return child{pid};
 }
 
 child& child::operator=(child&& other) noexcept {
   crash();
   pid_ = std::exchange(other.pid_, -1);
+  alive_ = std::move(other.alive_);
   status_ = other.status_;
   return *this;
 }
@@ -74,11 +41,10 @@ std::optional<int> child::ended() {
   return status_;
 }
 
-std::optional<int> child::wait(std::chrono::milliseconds patience) {
-  auto until = std::chrono::steady_clock::now() + patience;
-  while (!ended() && std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(10ms);
-  return status_;
+std::optional<int> child::wait(bench::deadline until) {
+  if (pid_ >= 0 && !status_)
+    bench::wait_readable(alive_.get(), until);
+  return ended();
 }
 
 void child::crash() {

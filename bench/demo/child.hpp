@@ -1,5 +1,8 @@
 #pragma once
 
+#include "bench/kernel_calls.hpp"
+#include "bench/spawn.hpp"
+#include "bench/waits.hpp"
 #include "state/error.hpp"
 
 #include <sys/types.h>
@@ -8,19 +11,19 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace dsec::demo {
 
-/// A program started by us. Dropping it kills it with SIGKILL and reaps it.
+/// A program started by us. Dropping it kills it with SIGKILL and reaps it; so does, without the
+/// reaping, the end of the thread that started it.
 class child {
 public:
-  /// Starts `argv` (argv[0] is the program's path) with our standard output and error and `env`
-  /// added to our environment.
-  static result<child> start(const std::vector<std::string>& argv,
-                             const std::vector<std::pair<std::string, std::string>>& env = {});
+  static result<child> start(const bench::child_program& what);
 
-  child(child&& other) noexcept : pid_{std::exchange(other.pid_, -1)}, status_{other.status_} {}
+  child(child&& other) noexcept
+    : pid_{std::exchange(other.pid_, -1)},
+      alive_{std::move(other.alive_)},
+      status_{other.status_} {}
 
   child& operator=(child&& other) noexcept;
 
@@ -30,19 +33,25 @@ public:
     return pid_;
   }
 
+  /// Can be read from once it has ended.
+  int end_descriptor() const {
+    return alive_.get();
+  }
+
   /// What became of it, if it has ended: exit code, or 128 + signal.
   std::optional<int> ended();
 
-  /// As `ended`, after at most `patience`.
-  std::optional<int> wait(std::chrono::milliseconds patience);
+  /// As `ended`, once it has, or at `until`.
+  std::optional<int> wait(bench::deadline until);
 
   /// As a crash: no chance to tidy up. Reaps it.
   void crash();
 
 private:
-  explicit child(pid_t pid) : pid_{pid} {}
+  child(pid_t pid, bench::fd alive) : pid_{pid}, alive_{std::move(alive)} {}
 
   pid_t pid_ = -1;
+  bench::fd alive_;
   std::optional<int> status_;
 };
 

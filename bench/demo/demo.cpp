@@ -1,12 +1,12 @@
 #include "bench/demo/demo.hpp"
 
 #include "bench/demo/child.hpp"
+#include "bench/demo/ledger_watch.hpp"
 #include "bench/demo/report.hpp"
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <thread>
+#include <chrono>
 
 namespace dsec::demo {
 
@@ -16,29 +16,23 @@ using namespace std::chrono_literals;
 
 constexpr auto run_patience = 30min;
 
-/// Steps acknowledged so far in this ledger, and whether the job has been preempted.
-bool far_enough(const train_options& options) {
-  auto sums = add_up(read_ledger(ledger_file(options)));
-  std::uint64_t after = 0;
-  bool seen = false;
-  for (const auto& event : read_ledger(ledger_file(options))) {
-    seen = seen || event.value("event", "") == "preempted";
-    after += seen && event.value("event", "") == "acked" ? 1 : 0;
-  }
-  return sums.preempted && after * 10 >= sums.acked.size();
+/// It has gone on for a while after its preemption.
+bool far_enough(const ledger_watch& ledger) {
+  return ledger.preempted() && ledger.acked_since_preempted() * 10 >= ledger.acked();
 }
 
 /// Starts the trainer and kills it with SIGKILL once it has gone on after its preemption. False if
 /// it ended by itself first.
 bool first_half(const train_options& options) {
-  auto trainer = child::start(train_command(options));
+  ledger_watch ledger{ledger_file(options)};
+  auto trainer = child::start({train_command(options)});
   if (!trainer) {
     fmt::print(stderr, "dsec-demo: {}\n", trainer.error().message);
     return false;
   }
-  auto until = std::chrono::steady_clock::now() + run_patience;
-  while (!far_enough(options)) {
-    if (trainer->wait(200ms) || std::chrono::steady_clock::now() > until) {
+  auto until = bench::within(run_patience);
+  while (!far_enough(ledger)) {
+    if (!ledger.wait(*trainer, until)) {
       fmt::print(stderr, "dsec-demo: the trainer ended before it was killed\n");
       return false;
     }
@@ -76,13 +70,13 @@ std::vector<std::string> train_command(const train_options& o) {
 }
 
 int close_job(const train_options& o) {
-  auto closer = child::start({own_program(), "close", "--state-dir=" + o.state_dir.string(),
-                              "--data-dir=" + o.data_dir.string(),
-                              "--run-dir=" + o.run_dir.string(), "--job=" + o.job});
+  auto closer = child::start(
+    {{own_program(), "close", "--state-dir=" + o.state_dir.string(),
+      "--data-dir=" + o.data_dir.string(), "--run-dir=" + o.run_dir.string(), "--job=" + o.job}});
   if (!closer)
     return -1;
   // Its exit code is the number of live sandboxes, or 255.
-  auto code = closer->wait(5min);
+  auto code = closer->wait(bench::within(5min));
   return code && *code < 255 ? *code : -1;
 }
 
@@ -118,10 +112,10 @@ int run_demo(train_options options, bool json) {
 
   if (!first_half(options))
     return 1;
-  auto trainer = child::start(train_command(options));
+  auto trainer = child::start({train_command(options)});
   if (!trainer)
     return 1;
-  auto code = trainer->wait(run_patience);
+  auto code = trainer->wait(bench::within(run_patience));
   if (code != 0) {
     fmt::print(stderr, "dsec-demo: the restarted trainer {}\n",
                code ? fmt::format("exited with {}", *code) : "did not finish");

@@ -1,20 +1,21 @@
 #include "bench/demo/child.hpp"
 #include "bench/demo/demo.hpp"
+#include "bench/demo/ledger_watch.hpp"
 #include "bench/demo/report.hpp"
+#include "bench/waits.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <random>
 #include <signal.h>
-#include <thread>
 
 namespace dsec::demo {
 
 namespace {
 
 using namespace std::chrono_literals;
-using clock = std::chrono::steady_clock;
 
 constexpr auto round_patience = 5min;
 constexpr std::array roles{"node", "spawner", "init"};
@@ -28,10 +29,6 @@ struct totals {
   std::vector<std::string>
     broken; ///< Rounds that did not finish, or finished otherwise than they may.
 };
-
-std::uint64_t acked(const train_options& options) {
-  return add_up(read_ledger(ledger_file(options))).acked.size();
-}
 
 void add(std::vector<std::string>& to, const std::string& round, const nlohmann::json& what) {
   for (const auto& x : what)
@@ -97,16 +94,13 @@ bool kill_one(const std::string& role, child& trainer, const train_options& opti
 /// finish.
 bool drive_to_end(child& trainer, const train_options& options,
                   const std::vector<std::pair<std::string, std::string>>& env = {}) {
-  auto until = clock::now() + round_patience;
-  while (clock::now() < until) {
-    auto code = trainer.wait(1s);
-    if (!code)
-      continue;
+  auto until = bench::within(round_patience);
+  while (auto code = trainer.wait(until)) {
     if (*code == 0)
       return true;
     if (*code != 128 + SIGKILL)
       return false;
-    auto next = child::start(train_command(options), env);
+    auto next = child::start({train_command(options), env});
     if (!next)
       return false;
     trainer = std::move(*next);
@@ -120,21 +114,22 @@ void random_round(train_options options, unsigned round, const census& before,
   options.seed = random();
   forget_notes(options);
   auto role = std::string{roles[round % roles.size()]};
-  auto trainer = child::start(train_command(options));
+  ledger_watch ledger{ledger_file(options)};
+  auto trainer = child::start({train_command(options)});
   if (!trainer) {
     sum.broken.push_back(options.job + ": " + trainer.error().message);
     return;
   }
   // Anywhere from the first creation to the last grade.
   auto at = random() % (options.sandboxes * 7);
-  auto until = clock::now() + round_patience;
-  while (acked(options) < at && clock::now() < until && !trainer->wait(5ms))
+  auto until = bench::within(round_patience);
+  while (ledger.acked() < at && ledger.wait(*trainer, until))
     ;
-  trainer->wait(std::chrono::milliseconds{random() % 200});
+  trainer->wait(bench::within(std::chrono::milliseconds{random() % 200}));
   bool killed = !trainer->ended() && kill_one(role, *trainer, options, random);
   sum.kills[role] += killed ? 1 : 0;
   fmt::print(stderr, "{}: {} {} after {} acknowledged steps\n", options.job, role,
-             killed ? "killed" : "not there to kill", acked(options));
+             killed ? "killed" : "not there to kill", ledger.acked());
   if (!drive_to_end(*trainer, options))
     sum.broken.push_back(options.job + ": the trainer did not finish");
   verify(options, before, killed ? may_fail(role, options) : 0, sum);
@@ -146,8 +141,7 @@ void end_spawner(const train_options& options) {
   if (pid < 0)
     return;
   ::kill(pid, SIGKILL);
-  for (auto until = clock::now() + 10s; clock::now() < until && ::kill(pid, 0) == 0;)
-    std::this_thread::sleep_for(5ms);
+  bench::wait_for_end(pid, bench::within(10s));
 }
 
 /// Marks of the points reached. They stay to the end: a process that lives on would die again
@@ -166,7 +160,7 @@ bool point_round(train_options options, const std::string& role, unsigned n, con
     {"DSEC_KILL_AT", fmt::format("{}:{}:{}", role, n, marker.string())}};
   if (role != "node")
     end_spawner(options);
-  auto trainer = child::start(train_command(options), env);
+  auto trainer = child::start({train_command(options), env});
   if (!trainer || !drive_to_end(*trainer, options, env))
     sum.broken.push_back(options.job + ": the trainer did not finish");
   verify(options, before, may_fail(role, options), sum);

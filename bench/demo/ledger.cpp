@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <unistd.h>
 
@@ -15,10 +16,6 @@ namespace dsec::demo {
 namespace {
 
 using json = nlohmann::json;
-
-step_key key_of(const json& event) {
-  return {event.at("sandbox"), event.at("step")};
-}
 
 /// Outcomes of commands that may never have started, so that they left no line of their own.
 bool may_not_have_started(const std::string& outcome) {
@@ -60,14 +57,23 @@ void ledger::append(const json& event, bool durable) {
 }
 
 std::vector<json> read_ledger(const std::filesystem::path& file) {
+  std::ifstream in{file, std::ios::binary};
+  return parse_ledger({std::istreambuf_iterator<char>{in}, {}});
+}
+
+std::vector<json> parse_ledger(const std::string& text) {
   std::vector<json> events;
-  std::ifstream in{file};
+  std::istringstream in{text};
   for (std::string line; std::getline(in, line);) {
     auto event = json::parse(line, nullptr, false);
     if (event.is_object())
       events.push_back(std::move(event));
   }
   return events;
+}
+
+step_key key_of(const json& event) {
+  return {event.at("sandbox"), event.at("step")};
 }
 
 ledger_sums add_up(const std::vector<json>& events) {

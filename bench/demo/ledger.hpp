@@ -39,8 +39,14 @@ private:
 /// What a ledger says, in order. An unreadable last line is ignored.
 std::vector<nlohmann::json> read_ledger(const std::filesystem::path& file);
 
+/// The same, of what was read from it already.
+std::vector<nlohmann::json> parse_ledger(const std::string& text);
+
 /// (sandbox name, step).
 using step_key = std::pair<std::string, std::uint64_t>;
+
+/// Of a sent or acked step.
+step_key key_of(const nlohmann::json& event);
 
 /// The ledger of all runs of one job, added up.
 struct ledger_sums {

@@ -2,14 +2,20 @@
 #include "bench/demo/child.hpp"
 #include "bench/demo/demo.hpp"
 #include "bench/demo/prepare.hpp"
+#include "bench/kernel_calls.hpp"
+#include "bench/waits.hpp"
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <fcntl.h>
 #include <fstream>
+#include <future>
+#include <mutex>
 #include <random>
 #include <signal.h>
 #include <sstream>
-#include <thread>
 
 namespace dsec::demo {
 
@@ -19,9 +25,11 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 constexpr unsigned steps = 6;
-constexpr int attempts_max = 100;
+constexpr int attempts_max = 10;
+constexpr auto ready_patience = 60s;
 
-/// `dsec serve` in a process of its own, and the dsec command as its client.
+/// `dsec serve` in a process of its own, and the dsec command as its client. `ask` may be called in
+/// another thread than the rest.
 class served {
 public:
   served(const train_options& options, fs::path program)
@@ -30,59 +38,79 @@ public:
       common_{"--state-dir=" + options.state_dir.string() + ".served",
               "--data-dir=" + options.data_dir.string(), "--run-dir=" + options.run_dir.string()} {}
 
+  /// Starts it and waits until it serves.
   bool start() {
-    auto argv = common_;
-    argv.insert(argv.begin(), program_.string());
-    argv.emplace_back("serve");
-    auto server = child::start(argv);
-    if (server)
-      server_ = std::move(*server);
-    return static_cast<bool>(server);
+    int ends[2];
+    bench::checked(::pipe2(ends, O_CLOEXEC), "pipe");
+    said_ = bench::fd{ends[0]};
+    bench::fd says{ends[1]};
+    auto server = child::start({.argv = command({"serve"}), .out = says.get()});
+    if (!server)
+      return false;
+    server_ = std::move(*server);
+    says.reset();
+    // Its first and only line says that it serves; at its end there is nothing to read.
+    char byte;
+    bool up = bench::wait_readable(said_.get(), bench::within(ready_patience))
+              && ::read(said_.get(), &byte, 1) == 1;
+    tell(up);
+    return up;
   }
 
-  void crash() {
+  /// Kills it and starts it again, `moment` from now.
+  bool crash_in(std::chrono::milliseconds moment) {
+    server_->wait(bench::within(moment));
+    tell(false);
     server_->crash();
+    return start();
   }
 
   bool end() {
     ::kill(server_->pid(), SIGTERM);
-    return server_->wait(60s) == 0;
+    return server_->wait(bench::within(60s)) == 0;
   }
 
-  /// What the command printed. Asked again until it succeeds: all that is asked here is idempotent.
-  result<std::string> ask(std::vector<std::string> arguments) const {
+  /// What the command printed. Asked again, of a server that is up, until it succeeds: all that is
+  /// asked here is idempotent.
+  result<std::string> ask(const std::vector<std::string>& arguments) {
     result<void> done{error{}};
     for (int attempt = 0; attempt < attempts_max; ++attempt) {
       fs::remove(log_);
-      auto argv = common_;
-      argv.insert(argv.begin(), program_.string());
-      argv.insert(argv.end(), arguments.begin(), arguments.end());
-      done = run({argv, {}, log_});
+      done = run({command(arguments), {}, log_});
       if (done) {
         std::ostringstream text;
         text << std::ifstream{log_}.rdbuf();
         return text.str();
       }
-      std::this_thread::sleep_for(100ms);
+      std::unique_lock lock{mutex_};
+      changed_.wait_for(lock, ready_patience, [this] { return up_; });
     }
     return done.error();
   }
 
 private:
+  std::vector<std::string> command(const std::vector<std::string>& arguments) const {
+    std::vector<std::string> argv{program_.string()};
+    argv.insert(argv.end(), common_.begin(), common_.end());
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    return argv;
+  }
+
+  void tell(bool up) {
+    std::scoped_lock lock{mutex_};
+    up_ = up;
+    changed_.notify_all();
+  }
+
   fs::path program_;
   fs::path log_;
   std::vector<std::string> common_;
+  bench::fd said_; ///< Open for as long as it may say something.
   std::optional<child> server_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool up_ = false;
 };
-
-/// The server is killed and started again `moment` from now, while a client waits for a step.
-std::thread crash_later(served& server, std::chrono::milliseconds moment) {
-  return std::thread{[&server, moment] {
-    std::this_thread::sleep_for(moment);
-    server.crash();
-    server.start();
-  }};
-}
 
 /// Empty, or what went wrong in the round.
 std::string serve_round(served& server, const dsec::environment& environment,
@@ -96,14 +124,14 @@ std::string serve_round(served& server, const dsec::environment& environment,
   auto name = id->substr(0, id->find('\n'));
   auto unlucky = 1 + random() % steps;
   for (unsigned step = 1; step <= steps; ++step) {
-    std::thread killer;
-    if (step == unlucky)
-      killer = crash_later(server, std::chrono::milliseconds{random() % 150});
     auto script = fmt::format("echo {} >> /workspace/.steps; sleep 0.1", step);
-    auto done =
-      server.ask({"exec", "--step", std::to_string(step), name, "--", "/bin/sh", "-c", script});
-    if (killer.joinable())
-      killer.join();
+    auto answer = std::async(std::launch::async, [&] {
+      return server.ask(
+        {"exec", "--step", std::to_string(step), name, "--", "/bin/sh", "-c", script});
+    });
+    if (step == unlucky && !server.crash_in(std::chrono::milliseconds{random() % 150}))
+      return "the killed server did not come up again";
+    auto done = answer.get();
     if (!done)
       return fmt::format("step {}: {}", step, done.error().message);
   }

@@ -7,22 +7,26 @@
 //                                       contents still have the sum they had at first, else 0
 // dsec-bench-hold verify SOCKET         asks; exits 0 if they do. Waits until the holder is ready.
 
+#include "bench/waits.hpp"
+
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <unistd.h>
 
 namespace {
 
-constexpr unsigned retry_ms = 5;
-constexpr unsigned patience_ms = 60'000;
+constexpr auto patience = std::chrono::seconds{60};
 
 sockaddr_un address_of(const char* path) {
   sockaddr_un address{};
@@ -64,10 +68,12 @@ int hold(const char* path, std::size_t megabytes, std::uint64_t seed) {
   auto expected = sum(words, count);
 
   const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const auto address = address_of(path);
+  // Under its name once it listens: whoever waits for the name may connect.
+  const auto early = std::string{path} + ".new";
+  const auto address = address_of(early.c_str());
   if (listener < 0
       || ::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0
-      || ::listen(listener, 8) < 0)
+      || ::listen(listener, 8) < 0 || ::rename(early.c_str(), path) < 0)
     return fail(path);
   for (;;) {
     const int caller = ::accept(listener, nullptr, nullptr);
@@ -86,17 +92,16 @@ int hold(const char* path, std::size_t megabytes, std::uint64_t seed) {
 }
 
 int verify(const char* path) {
-  const auto address = address_of(path);
-  for (unsigned waited_ms = 0; waited_ms < patience_ms; waited_ms += retry_ms) {
-    const int holder = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (::connect(holder, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-      char answer = 0;
-      return ::read(holder, &answer, 1) == 1 && answer == 1 ? 0 : 1;
-    }
-    ::close(holder);
-    ::usleep(retry_ms * 1000);
+  if (!dsec::bench::wait_for_file(path, dsec::bench::within(patience))) {
+    errno = ETIMEDOUT;
+    return fail(path);
   }
-  return fail(path);
+  const int holder = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto address = address_of(path);
+  if (::connect(holder, reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0)
+    return fail(path);
+  char answer = 0;
+  return ::read(holder, &answer, 1) == 1 && answer == 1 ? 0 : 1;
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 // first)
 
 #include "bench/layer_mount.hpp"
+#include "bench/waits.hpp"
 
 #include <linux/btrfs.h>
 #include <linux/sched.h>
@@ -30,6 +31,8 @@
 namespace {
 
 using namespace dsec::bench;
+
+constexpr auto tear_down_patience = std::chrono::seconds{10};
 
 struct limits {
   std::string memory_bytes;
@@ -126,6 +129,11 @@ private:
   pid_t start() {
     const fd unified{checked(
       ::open(groups_.front().path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open group")};
+    // A thread that moves itself takes no lock over all forks, as a write to cgroup.procs would.
+    tasks_.clear();
+    for (auto group = groups_.begin() + 1; group != groups_.end(); ++group)
+      tasks_.emplace_back(checked(::open((group->path + "/tasks").c_str(), O_WRONLY | O_CLOEXEC),
+                                  "open tasks of " + group->path));
     int gate[2];
     checked(::pipe2(gate, O_CLOEXEC), "pipe");
     const fd wait_end{gate[0]};
@@ -144,14 +152,15 @@ private:
       ::_exit(9);
     }
     map_ids(child);
-    for (auto group = groups_.begin() + 1; group != groups_.end(); ++group)
-      write_file(group->path + "/cgroup.procs", std::to_string(child));
     checked(::write(open_end.get(), "x", 1), "let the child go on");
     return child;
   }
 
   /// Returns only if something failed.
   void become_program() noexcept {
+    for (auto& tasks : tasks_)
+      if (::write(tasks.get(), "0", 1) != 1)
+        return std::perror("dsec-bench-limit: join a group");
     const bool built =
       ::setgroups(0, nullptr) == 0 && ::setresgid(0, 0, 0) == 0 && ::setresuid(0, 0, 0) == 0
       && ::move_mount(root_.get(), "", AT_FDCWD, attach_.c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0
@@ -165,14 +174,14 @@ private:
     std::perror("dsec-bench-limit: in the container");
   }
 
-  /// Removes what there is. What the last task still holds for a moment is tried again.
+  /// Removes what there is, when the last task is out of its groups: of all of them at once, and
+  /// the unified one tells.
   void tear_down() {
     root_.reset();
+    wait_for_group(groups_.front().path, "populated 0", within(tear_down_patience));
     for (const auto& group : groups_)
-      while (::rmdir(group.path.c_str()) < 0 && errno == EBUSY)
-        ::usleep(100);
-    while (::ioctl(scratch_fd_.get(), BTRFS_IOC_SNAP_DESTROY, &volume_) < 0 && errno == EBUSY)
-      ::usleep(100);
+      ::rmdir(group.path.c_str());
+    ::ioctl(scratch_fd_.get(), BTRFS_IOC_SNAP_DESTROY, &volume_);
   }
 
   std::string scratch_;
@@ -181,6 +190,7 @@ private:
   std::uint64_t disk_bytes_;
   std::vector<group> groups_;
   std::vector<fd> layers_;
+  std::vector<fd> tasks_;
   fd scratch_fd_;
   fd root_;
   btrfs_ioctl_vol_args volume_{0, "limit"};

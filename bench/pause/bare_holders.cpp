@@ -21,8 +21,8 @@ bare_holders::bare_holders(unsigned count, unsigned megabytes, const std::filesy
       holders_.emplace_back(holder{memory_group{parent_ + "/" + std::to_string(i)}, -1,
                                    (folder / ("holder-" + std::to_string(i) + ".sock")).string()});
     held.group.make();
-    held.pid = start_program(held.group.joined(
-      {program_, "hold", held.socket, std::to_string(megabytes), std::to_string(i + 1)}));
+    held.pid = start_program({held.group.joined(
+      {program_, "hold", held.socket, std::to_string(megabytes), std::to_string(i + 1)})});
   }
   for (const auto& held : holders_) {
     go_on();

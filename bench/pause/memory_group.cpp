@@ -1,10 +1,12 @@
 #include "bench/pause/memory_group.hpp"
 
 #include "bench/kernel_calls.hpp"
+#include "bench/waits.hpp"
 
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -13,18 +15,10 @@ namespace dsec::bench {
 
 namespace {
 
+constexpr auto patience = std::chrono::seconds{30};
+
 bool has_v1_memory() {
   return ::access("/sys/fs/cgroup/memory", F_OK) == 0;
-}
-
-void wait_for_line(const std::string& path, const std::string& wanted) {
-  for (;;) {
-    std::ifstream lines{path};
-    for (std::string line; std::getline(lines, line);)
-      if (line == wanted)
-        return;
-    ::usleep(200);
-  }
 }
 
 } // namespace
@@ -57,7 +51,7 @@ void memory_group::make() const {
 }
 
 void memory_group::remove() const {
-  wait_for_line(unified_ + "/cgroup.events", "populated 0");
+  wait_for_group(unified_, "populated 0", within(patience));
   ::rmdir(unified_.c_str());
   ::rmdir(memory_.c_str());
 }
@@ -76,7 +70,8 @@ void memory_group::begin_freeze() const {
 }
 
 void memory_group::await_frozen() const {
-  wait_for_line(unified_ + "/cgroup.events", "frozen 1");
+  if (!wait_for_group(unified_, "frozen 1", within(patience)))
+    throw std::runtime_error{"freeze " + unified_ + ": not frozen after 30 s"};
 }
 
 void memory_group::thaw() const {

@@ -18,7 +18,7 @@ public:
 
   void make() const;
 
-  /// Its processes are gone.
+  /// Its processes are gone, or about to.
   void remove() const;
 
   /// `argv` as a command that joins the group first, so that everything it touches is charged
@@ -27,6 +27,7 @@ public:
 
   void begin_freeze() const;
 
+  /// Throws if that takes more than 30 s.
   void await_frozen() const;
 
   void thaw() const;

@@ -1,15 +1,14 @@
 #include "bench/peers/oci_peer.hpp"
 
 #include "bench/layer_mount.hpp"
+#include "bench/new_namespace.hpp"
 #include "bench/report.hpp"
 #include "bench/spawn.hpp"
 
 #include <nlohmann/json.hpp>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include <csignal>
 #include <fstream>
 #include <sched.h>
 
@@ -55,33 +54,10 @@ json configuration(const peer_root& root, const sandbox_limits& limits,
         {"cpu", {{"quota", limits.cpu_milli * (period_us / 1000)}, {"period", period_us}}}}}}}};
 }
 
-/// A mount namespace like ours, but without the unified cgroup hierarchy where the v1 ones are in
-/// use.
-fd hide_unified_groups() {
-  int ready[2];
-  checked(::pipe2(ready, O_CLOEXEC), "pipe");
-  const fd read_end{ready[0]};
-  fd write_end{ready[1]};
-  const pid_t child = checked(::fork(), "fork");
-  if (child == 0) {
-    const char* unified = "/sys/fs/cgroup/unified";
-    if (::unshare(CLONE_NEWNS) == 0
-        && (::access(unified, F_OK) != 0 || ::mount("tmpfs", unified, "tmpfs", 0, nullptr) == 0)
-        && ::write(write_end.get(), "x", 1) == 1)
-      ::pause();
-    ::_exit(1);
-  }
-  write_end.reset();
-  char byte;
-  const bool is_ready = ::read(read_end.get(), &byte, 1) == 1;
-  fd space;
-  if (is_ready)
-    space =
-      fd{::open(("/proc/" + std::to_string(child) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC)};
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  checked(space.get(), "make a mount namespace for the peers");
-  return space;
+/// Covers the unified cgroup hierarchy where the v1 ones are in use.
+bool hide_unified_groups() {
+  const char* unified = "/sys/fs/cgroup/unified";
+  return ::access(unified, F_OK) != 0 || ::mount("tmpfs", unified, "tmpfs", 0, nullptr) == 0;
 }
 
 } // namespace
@@ -98,7 +74,7 @@ peer_root::peer_root(const std::vector<std::string>& layers, const std::filesyst
   const auto overlay = mount_overlay(mount_layers(layers), upper, work);
   checked(::move_mount(overlay.get(), "", AT_FDCWD, path_.c_str(), MOVE_MOUNT_F_EMPTY_PATH),
           "mount " + path_.string());
-  mount_namespace_ = hide_unified_groups();
+  mount_namespace_ = make_namespace({CLONE_NEWNS, "mnt", hide_unified_groups});
 }
 
 oci_peer::oci_peer(std::string program, const peer_root& root, const sandbox_limits& limits,

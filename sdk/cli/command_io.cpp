@@ -107,27 +107,35 @@ int exit_code_of(const exec_result& x) {
     return 128 + o.code;
   case outcome_kind::timed_out:
     fmt::print(stderr, "dsec: the deadline passed\n");
-    return 124;
+    return exit_late;
   case outcome_kind::oom_killed:
     fmt::print(stderr, "dsec: out of memory (limit {} bytes, peak {})\n", o.limit_bytes,
                o.peak_bytes);
-    return 137;
+    return exit_killed;
   case outcome_kind::disk_full:
     fmt::print(stderr, "dsec: the disk limit was reached ({} of {} bytes)\n", o.peak_bytes,
                o.limit_bytes);
-    return o.code != 0 ? o.code : 125;
+    return o.code;
   case outcome_kind::pids_limit:
     fmt::print(stderr, "dsec: the process limit was reached\n");
-    return o.code != 0 ? o.code : 125;
-  case outcome_kind::cancelled:
-  case outcome_kind::self_inflicted:
-  case outcome_kind::sandbox_stopped:
-  case outcome_kind::node_lost:
-  case outcome_kind::infrastructure:
+    return o.code != 0 ? o.code : exit_not_invoked;
+  default:
     break;
   }
   fmt::print(stderr, "dsec: {}{}{}\n", o.kind, o.cause.empty() ? "" : ": ", o.cause);
-  return 125;
+  bool ours = o.kind == outcome_kind::infrastructure || o.kind == outcome_kind::node_lost;
+  return ours ? exit_failure : exit_killed;
+}
+
+int exit_code_of(const error& x) {
+  switch (x.code) {
+  case errc::no_program:
+    return exit_no_program;
+  case errc::not_executable:
+    return exit_not_invoked;
+  default:
+    return exit_failure;
+  }
 }
 
 result<exec_result> run_command(client& at, wire::Sandbox::Client in, const exec_spec& spec,

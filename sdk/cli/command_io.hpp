@@ -1,6 +1,7 @@
 #pragma once
 
 #include "sdk/cli/client.hpp"
+#include "sdk/cli/options.hpp"
 #include "state/exec.hpp"
 
 #include <cstdint>
@@ -8,10 +9,24 @@
 
 namespace dsec {
 
-/// How `exec` and `run` end: the command's own code; 128 + n when a signal ended it; 124 when its
-/// deadline passed; 137 when memory ran out; 125 when it is not the command's doing. Says on
-/// standard error what is not plain.
+/// How `exec` and `run` end if not as the command does, by the conventions of `docker run` and
+/// `timeout`.
+inline constexpr int exit_late = 124;
+inline constexpr int exit_not_invoked = 126;
+inline constexpr int exit_no_program = 127;
+inline constexpr int exit_killed = 137;
+
+inline constexpr auto exit_codes_help =
+  "Exit code: the command's own; 128 + N if signal N ended it; 124 its deadline passed;\n"
+  "125 dsec itself failed; 126 the program cannot be executed; 127 there is no such program;\n"
+  "137 killed: out of memory, cancelled, or its sandbox ended.";
+
+/// The command's own code, or what stands for its outcome. Says on standard error what is not
+/// plain.
 int exit_code_of(const exec_result& x);
+
+/// Of a command that did not run.
+int exit_code_of(const error& x);
 
 /// Runs a command with this process's standard streams, passes SIGINT and SIGTERM on to it, and
 /// waits. With `streamed_input`, standard input follows `spec.stdin_bytes`.

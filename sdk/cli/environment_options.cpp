@@ -65,6 +65,10 @@ result<create_options> environment_options::resolve(const std::filesystem::path&
     auto digest = store.resolve(image);
     if (!digest)
       return digest.error();
+    for (std::size_t i = 0; i < x.environment.layers.size(); ++i)
+      if (x.environment.layers[i] == *digest)
+        return error{errc::invalid_argument,
+                     fmt::format("--image {}: the same layer as --image {}", image, images[i])};
     x.environment.layers.push_back(*digest);
   }
   auto& limits = x.environment.limits;

@@ -71,9 +71,10 @@ run_in(cli_options& options, client& at, wire::Sandbox::Client in, const command
     return spec.error();
   auto done =
     run_command(at, std::move(in), *spec, command.interactive && !command.step, command.detached);
-  if (!done)
-    return done.error();
-  options.exit_code = exit_code_of(*done);
+  if (done)
+    options.exit_code = exit_code_of(*done);
+  else
+    options.fail(done.error(), exit_code_of(done.error()));
   return {};
 }
 
@@ -83,6 +84,7 @@ void add_exec_commands(CLI::App& app, cli_options& options) {
   auto* exec = app.add_subcommand("exec", "Run a command in a sandbox");
   auto id = std::make_shared<std::string>();
   auto command = std::make_shared<command_options>();
+  exec->footer(exit_codes_help);
   exec->add_option("sandbox", *id, "Its id")->required();
   command->add_to(*exec);
   exec->add_flag("--detached", command->detached, "It goes on if this program is killed");
@@ -98,6 +100,7 @@ void add_exec_commands(CLI::App& app, cli_options& options) {
   });
 
   auto* run = app.add_subcommand("run", "Create a sandbox, run a command in it, stop it");
+  run->footer(exit_codes_help);
   auto environment = std::make_shared<environment_options>();
   auto once = std::make_shared<command_options>();
   environment->add_to(*run);

@@ -11,7 +11,7 @@
 
 namespace dsec {
 
-/// dsec's own failure; everything else is the command's own code, like `docker run`.
+/// dsec's own failure, of whatever command.
 inline constexpr int exit_failure = 125;
 
 /// What every command shares.
@@ -22,9 +22,9 @@ struct cli_options {
   bool json = false;
   int exit_code = 0;
 
-  void fail(const error& e) {
+  void fail(const error& e, int code = exit_failure) {
     fmt::print(stderr, "dsec: {}\n", e.message);
-    exit_code = exit_failure;
+    exit_code = code;
   }
 
   /// Connects and calls `use`; says why if it cannot.

@@ -132,7 +132,7 @@ void with_sandbox(requester* self, const sandbox_id& id, std::function<void(sand
                   std::function<void(const error&, const sandbox_info*)> fail);
 
 /// Sends `message` to the sandbox and hands the answer to `use`, failures to `fail`. An actor that
-/// has ended since it was found is looked for once more. In the requester.
+/// has ended, or died, since it was found is looked for once more. In the requester.
 template <class Answer, class Message>
 void ask_sandbox(requester* self, const sandbox_id& id, Message message,
                  std::function<void(const Answer&)> use,
@@ -147,7 +147,7 @@ void ask_sandbox(requester* self, const sandbox_id& id, Message message,
                   self->state.sandboxes.erase(id);
                   return ask_sandbox<Answer>(self, id, message, use, fail, attempt + 1);
                 }
-                fail(from_caf(e, id.str()), nullptr);
+                fail(from_caf(e, "sandbox " + id.str()), nullptr);
               });
     },
     fail);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace dsec {
 
@@ -19,7 +20,7 @@ public:
     std::mutex mutex;
     std::condition_variable changed;
     std::optional<result<T>> value;
-    std::function<void(const result<T>&)> callback;
+    std::vector<std::function<void(const result<T>&)>> callbacks;
   };
 
   future() : shared_{std::make_shared<shared>()} {}
@@ -36,13 +37,13 @@ public:
     return shared_->value.has_value();
   }
 
-  /// Calls `callback` once: now if the answer is there, else on the runtime thread that brings it.
-  /// A later callback replaces an earlier one that has not been called.
+  /// Calls `callback` once: now if the answer is there, else on the runtime thread that brings it,
+  /// after those that were given before.
   void then(std::function<void(const result<T>&)> callback) const {
     {
       std::scoped_lock lock{shared_->mutex};
       if (!shared_->value) {
-        shared_->callback = std::move(callback);
+        shared_->callbacks.push_back(std::move(callback));
         return;
       }
     }
@@ -51,16 +52,16 @@ public:
 
   /// For whoever owes the answer; the first one counts.
   void fulfill(result<T> value) const {
-    std::function<void(const result<T>&)> callback;
+    std::vector<std::function<void(const result<T>&)>> callbacks;
     {
       std::scoped_lock lock{shared_->mutex};
       if (shared_->value)
         return;
       shared_->value = std::move(value);
-      callback = std::move(shared_->callback);
+      callbacks.swap(shared_->callbacks);
       shared_->changed.notify_all();
     }
-    if (callback)
+    for (const auto& callback : callbacks)
       callback(*shared_->value);
   }
 

@@ -6,16 +6,34 @@ namespace dsec {
 
 namespace {
 
+/// Sends `message` to the job and hands the answer to `use`, failures to `fail`. An actor that has
+/// died since it was found is looked for once more: it is started anew. In the requester.
+template <class Answer, class Message>
+void ask_job(requester* self, const job_id& id, Message message,
+             std::function<void(const Answer&)> use, std::function<void(const error&)> fail,
+             int attempt = 0) {
+  self->request(self->state.jobs.at(id), caf::infinite, message)
+    .then([use](const Answer& x) { use(x); },
+          [=](const caf::error& e) {
+            if (e != caf::sec::request_receiver_down || attempt > 0)
+              return fail(from_caf(e, "job " + id.str()));
+            self->request(self->state.cluster, caf::infinite, find_job{id})
+              .then(
+                [=](const job_actor& found) {
+                  self->state.jobs[id] = found;
+                  ask_job<Answer>(self, id, message, use, fail, attempt + 1);
+                },
+                [=](const caf::error& why) { fail(from_caf(why, "the cluster")); });
+          });
+}
+
 template <class T, class Answer, class Message, class Convert>
 future<T>
 ask(const std::shared_ptr<runtime_core>& core, const job_id& id, Message message, Convert convert) {
   return core->ask<T>([=](requester* self, const debt<T>& owed) {
-    auto i = self->state.jobs.find(id);
-    if (i == self->state.jobs.end())
-      return owed.pay(error{errc::not_found, "job " + id.str() + " was closed"});
-    self->request(i->second, caf::infinite, message)
-      .then([=](const Answer& x) { owed.pay(convert(x)); },
-            [=](const caf::error& e) { owed.pay(from_caf(e, "job " + id.str())); });
+    ask_job<Answer>(
+      self, id, message, [=](const Answer& x) { owed.pay(convert(x)); },
+      [=](const error& e) { owed.pay(e); });
   });
 }
 
@@ -53,29 +71,26 @@ std::vector<future<sandbox>> job::create_batch(std::vector<create_options> optio
   auto core = state_->core;
   auto id = state_->id;
   core->post([=, batch = std::move(batch)](requester* self) {
-    auto i = self->state.jobs.find(id);
-    if (i == self->state.jobs.end())
-      return fail_all({errc::not_found, "job " + id.str() + " was closed"});
-    self->request(i->second, caf::infinite, batch)
-      .then(
-        [=](const create_reply_ptr& reply) {
-          for (std::size_t k = 0; k < owed->size(); ++k) {
-            auto debt = (*owed)[k];
-            const auto& made = reply->sandboxes[k];
-            if (!made) {
-              debt.pay(made.error());
-              continue;
-            }
-            sandbox handle;
-            handle.state_ = std::make_shared<sandbox::state>();
-            handle.state_->core = core;
-            handle.state_->id = *made;
-            ask_sandbox<ack>(
-              self, *made, await_running{}, [=](const ack&) { debt.pay(handle); },
-              [=](const error& e, const sandbox_info*) { debt.pay(e); });
+    ask_job<create_reply_ptr>(
+      self, id, batch,
+      [=](const create_reply_ptr& reply) {
+        for (std::size_t k = 0; k < owed->size(); ++k) {
+          auto debt = (*owed)[k];
+          const auto& made = reply->sandboxes[k];
+          if (!made) {
+            debt.pay(made.error());
+            continue;
           }
-        },
-        [=](const caf::error& e) { fail_all(from_caf(e, "job " + id.str())); });
+          sandbox handle;
+          handle.state_ = std::make_shared<sandbox::state>();
+          handle.state_->core = core;
+          handle.state_->id = *made;
+          ask_sandbox<ack>(
+            self, *made, await_running{}, [=](const ack&) { debt.pay(handle); },
+            [=](const error& e, const sandbox_info*) { debt.pay(e); });
+        }
+      },
+      fail_all);
   });
   return answers;
 }

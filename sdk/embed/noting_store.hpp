@@ -31,6 +31,14 @@ public:
     return inner_->step(sandbox, step);
   }
 
+  result<sandbox_history> history(const sandbox_id& sandbox) override {
+    return inner_->history(sandbox);
+  }
+
+  result<job_record> job(const job_id& id) override {
+    return inner_->job(id);
+  }
+
 private:
   std::unique_ptr<store> inner_;
   std::function<void(const meta_record&)> on_meta_;

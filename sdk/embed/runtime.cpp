@@ -66,7 +66,25 @@ result<void> validate(const runtime_options& options) {
   if (!options.data_dir.is_absolute())
     return error{errc::invalid_argument, fmt::format("runtime_options::data_dir \"{}\": absolute",
                                                      options.data_dir.string())};
+  if (options.backend_timeout.count() <= 0)
+    return error{errc::invalid_argument, fmt::format("runtime_options::backend_timeout {} ms: more "
+                                                     "than 0",
+                                                     options.backend_timeout.count())};
   return {};
+}
+
+/// Waits until the spawner is there.
+result<void> greet(container_backend& kernel, const runtime_options& options) {
+  // The answer may come after this has given up.
+  auto greeted = std::make_shared<std::promise<result<spawner_report>>>();
+  auto answer = greeted->get_future();
+  kernel.hello([greeted](result<spawner_report> x) { greeted->set_value(std::move(x)); });
+  if (answer.wait_for(options.backend_timeout) != std::future_status::ready)
+    return error{errc::unavailable,
+                 fmt::format("open the runtime: dsec-spawner in {} did not answer within {} ms",
+                             options.run_dir.string(), options.backend_timeout.count())};
+  auto hello = answer.get();
+  return hello ? result<void>{} : result<void>{hello.error()};
 }
 
 } // namespace
@@ -108,10 +126,8 @@ runtime::state::open(const std::filesystem::path& state_dir, const runtime_optio
     backend_events{[this](const sandbox_id& id, const sandbox_end& end) {
       ends.tell(id, end);
     }});
-  std::promise<result<spawner_report>> greeted;
-  kernel->hello([&](result<spawner_report> x) { greeted.set_value(std::move(x)); });
-  if (auto hello = greeted.get_future().get(); !hello)
-    return hello.error();
+  if (auto up = greet(*kernel, options); !up)
+    return up;
 
   durable = std::make_unique<noting_store>(std::move(*opened), [this](const meta_record& meta) {
     kernel->identify(meta.node, meta.epoch);
@@ -122,6 +138,7 @@ runtime::state::open(const std::filesystem::path& state_dir, const runtime_optio
   plane_options wanted;
   wanted.capacity = options.capacity;
   wanted.tombstones = options.tombstones;
+  wanted.backend_timeout = options.backend_timeout;
   wanted.on_change = [this](const sandbox_change& x) {
     changes.tell(x);
   };

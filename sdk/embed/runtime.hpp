@@ -39,6 +39,9 @@ struct runtime_options {
   std::filesystem::path spawner;
   /// Tombstones kept, the oldest dropped first.
   std::uint64_t tombstones = 10'000;
+  /// How long the spawner or a dsec-init may take over one question before it counts as out of
+  /// reach. Commands run for as long as they run.
+  std::chrono::milliseconds backend_timeout{60'000};
 };
 
 /// A command under way.
@@ -66,7 +69,8 @@ public:
 
   /// Runs a command and collects its output. Resumes a paused or reclaimed sandbox first, unless
   /// its job holds it (`preempted`). With `spec.step`: recorded, runs exactly once, replayed
-  /// afterwards; another request under a recorded step is `diverged`.
+  /// afterwards; another request under a recorded step is `diverged`. no_program or not_executable
+  /// if there is nothing to run.
   future<exec_result> exec(exec_spec spec) const;
 
   /// The same, with live output through `sink` (may be null) and a handle to cancel.
@@ -82,9 +86,14 @@ public:
 
   future<file_status> stat(std::string path) const;
 
-  /// Freezes; with `reclaim` also gives its memory back. Done when it is.
+  /// Freezes; with `reclaim` also gives its memory back. Done when it is. Commands under way freeze
+  /// with it and go on where they were when it is resumed, by `resume` or by the next command or
+  /// file operation; until then they are not answered. A pause is not an outcome: no command fails
+  /// of it. Their deadlines do not run meanwhile; leases do. `exec_result::duration` holds the
+  /// frozen time, too.
   future<void> pause(bool reclaim = false) const;
 
+  /// Thaws. invalid_state if a later pause or stop overtakes it.
   future<void> resume() const;
 
   /// Ends it and everything in it. Idempotent.
@@ -150,7 +159,7 @@ class runtime {
 public:
   /// Opens `state_dir` (created, 0700), recovers, and serves `state_dir/dsec.sock`. Blocks until
   /// recovered. state_in_use (with the pid) if another process owns it; unavailable without a
-  /// spawner and without the rights to start one.
+  /// spawner and without the rights to start one, or if it does not answer in time.
   static result<std::unique_ptr<runtime>>
   open(const std::filesystem::path& state_dir, runtime_options options = {});
 

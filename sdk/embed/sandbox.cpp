@@ -26,46 +26,6 @@ future<T> ask_file(const std::shared_ptr<runtime_core>& core, const sandbox_id& 
     core, id, file_message{std::make_shared<const file_request>(std::move(request))}, convert);
 }
 
-/// Step numbers are nearly always counted up from 0 or 1; further gaps than this are not looked
-/// into.
-constexpr std::uint64_t step_gap_max = 256;
-
-/// Collects the recorded steps of a sandbox, one question to the journal after the other.
-struct trajectory_walk {
-  requester* self;
-  sandbox_id id;
-  std::uint64_t expected;
-  debt<std::vector<step_record>> owed;
-  std::vector<step_record> found;
-  std::uint64_t next = 0;
-  std::uint64_t gap = 0;
-
-  static void go_on(const std::shared_ptr<trajectory_walk>& walk) {
-    if (walk->gap > step_gap_max || (walk->gap > 0 && walk->found.size() >= walk->expected))
-      return walk->owed.pay(std::move(walk->found));
-    walk->self->request(walk->self->state.journal, caf::infinite, load_step{walk->id, walk->next})
-      .then(
-        [walk](const step_record_ptr& x) {
-          walk->found.push_back(*x);
-          if (auto& result = walk->found.back().result) {
-            result->out.clear();
-            result->err.clear();
-          }
-          walk->gap = 0;
-          ++walk->next;
-          go_on(walk);
-        },
-        [walk](const caf::error& e) {
-          auto why = from_caf(e, "the journal");
-          if (why.code != errc::not_found)
-            return walk->owed.pay(why);
-          ++walk->gap;
-          ++walk->next;
-          go_on(walk);
-        });
-  }
-};
-
 } // namespace
 
 const sandbox_id& sandbox::id() const {
@@ -162,14 +122,9 @@ future<sandbox_stats> sandbox::stats() const {
 future<std::vector<step_record>> sandbox::trajectory() const {
   return state_->core->ask<std::vector<step_record>>(
     [id = state_->id](requester* self, const debt<std::vector<step_record>>& owed) {
-      auto walk = [=](const sandbox_info& x) {
-        trajectory_walk::go_on(
-          std::make_shared<trajectory_walk>(trajectory_walk{self, id, x.steps, owed, {}}));
-      };
-      ask_sandbox<sandbox_info>(self, id, info_request{}, walk,
-                                [=](const error& e, const sandbox_info* tombstone) {
-                                  tombstone ? walk(*tombstone) : owed.pay(e);
-                                });
+      self->request(self->state.journal, caf::infinite, load_sandbox{id})
+        .then([=](const sandbox_history_ptr& x) { owed.pay(x->steps); },
+              [=](const caf::error& e) { owed.pay(from_caf(e, "the journal")); });
     });
 }
 

@@ -7,16 +7,16 @@
 
 namespace dsec {
 
-/// The answer of another thread as a promise of this loop. Loop only. It takes the future's one
-/// callback: whoever else sets it afterwards turns this answer into `unavailable`.
+/// The answer of another thread as a promise of this loop. Loop only.
 template <class T>
 kj::Promise<result<T>> await(io_loop& loop, const future<T>& answer) {
   std::function<void()> resolve;
   auto arrived = loop.ticket(resolve);
   answer.then([resolve = std::move(resolve)](const result<T>&) { resolve(); });
+  // A loop never waits: should nobody owe the answer any more, there is none.
   return arrived.then([answer] {
     return answer.ready() ? answer.get()
-                          : result<T>{error{errc::unavailable, "the answer went elsewhere"}};
+                          : result<T>{error{errc::unavailable, "nobody owes this answer any more"}};
   });
 }
 

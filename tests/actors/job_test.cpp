@@ -142,6 +142,68 @@ BOOST_AUTO_TEST_CASE(a_reopened_job_starts_anew_and_its_old_keys_name_new_sandbo
   BOOST_TEST(keyed().str() == after.str());
 }
 
+BOOST_AUTO_TEST_CASE(a_job_whose_actor_died_answers_its_callers_and_goes_on_from_its_record) {
+  auto before = info(create(job)).index;
+  auto waiting = now->send<preempt_report>(job, preempt_job{preempt_mode::until_resume});
+  now->advance(5ms);
+  BOOST_TEST(!*waiting);
+  caf::anon_send_exit(job, caf::exit_reason::kill);
+  now->settle();
+  BOOST_REQUIRE(*waiting);
+  BOOST_REQUIRE(!**waiting);
+  BOOST_TEST((*waiting)->error().code == errc::unavailable);
+  BOOST_TEST((*waiting)->error().message.find("job train") != std::string::npos);
+  BOOST_TEST(now->ask<job_record>(job, job_request{}).error().code == errc::unavailable);
+  auto known = now->ask<job_actor>(now->actors().cluster, find_job{job_id{"train"}});
+  BOOST_REQUIRE(known);
+  job = *known;
+  BOOST_TEST(state_of_job() == job_state::preempted);
+  BOOST_REQUIRE(now->ask<ack>(job, resume_request{}));
+  BOOST_TEST(create(job, "k0").str() == ids[0].str());
+  BOOST_TEST(info(create(job)).index > before);
+  // It renews the lease as its former life did.
+  now->advance(10min);
+  BOOST_TEST(info(ids[0]).state == sandbox_state::running);
+}
+
+BOOST_AUTO_TEST_CASE(while_a_job_is_started_anew_it_is_unavailable_and_nobody_waits_for_ever) {
+  caf::anon_send_exit(job, caf::exit_reason::kill);
+  std::vector<answer<job_actor>> asked;
+  for (int i = 0; i < 20; ++i) {
+    asked.push_back(now->send<job_actor>(now->actors().cluster, open_job{job_id{"train"}, {}}));
+    now->step(1);
+  }
+  now->settle();
+  for (const auto& x : asked) {
+    BOOST_REQUIRE(*x);
+    if (!**x)
+      BOOST_TEST((*x)->error().code == errc::unavailable, (*x)->error().message);
+  }
+  asked.clear();
+  job = open("train");
+  BOOST_TEST(create(job, "k0").str() == ids[0].str());
+}
+
+BOOST_AUTO_TEST_CASE(a_job_whose_actor_dies_again_and_again_ends_in_a_typed_error) {
+  for (int deaths = 0; deaths < 8; ++deaths) {
+    job = open("train");
+    caf::anon_send_exit(job, caf::exit_reason::unhandled_exception);
+    now->settle();
+  }
+  auto refused = now->ask<job_actor>(now->actors().cluster, open_job{job_id{"train"}, {}});
+  BOOST_REQUIRE(!refused);
+  BOOST_TEST(refused.error().code == errc::unavailable);
+  BOOST_TEST(refused.error().message.find("job train: its actor died 8 times")
+             != std::string::npos);
+  BOOST_TEST(now->ask<job_actor>(now->actors().cluster, find_job{job_id{"train"}}).error().code
+             == errc::unavailable);
+  // Its sandboxes are there, and so is it after a restart.
+  BOOST_TEST(run(ids[0]));
+  restart();
+  job = open("train");
+  BOOST_TEST(create(job, "k0").str() == ids[0].str());
+}
+
 BOOST_AUTO_TEST_CASE(the_lease_is_renewed_for_as_long_as_the_process_lives) {
   now->advance(10min);
   for (const auto& id : ids)

@@ -1,5 +1,6 @@
 #define BOOST_TEST_MODULE actors_node
 
+#include "actors/wiring.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/print.hpp"
 
@@ -29,6 +30,14 @@ public:
 
   result<step_record> step(const sandbox_id& sandbox, std::uint64_t step) override {
     return inner_->step(sandbox, step);
+  }
+
+  result<sandbox_history> history(const sandbox_id& sandbox) override {
+    return inner_->history(sandbox);
+  }
+
+  result<job_record> job(const job_id& id) override {
+    return inner_->job(id);
   }
 
   bool fail = false;
@@ -236,6 +245,87 @@ BOOST_AUTO_TEST_CASE(what_died_while_nobody_looked_is_found_out_at_the_start) {
   BOOST_TEST(info(id).cause == end_cause::infrastructure);
   BOOST_TEST(info(other).state == sandbox_state::running);
   BOOST_TEST(machine.alive().size() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_backend_that_does_not_say_what_lives_fails_the_recovery_after_the_timeout) {
+  auto id = create(open("train"));
+  crash();
+  machine.faults.silent = 1000;
+  start();
+  auto self = caf::actor_cast<node_inside>(now->actors().node_handle);
+  auto waiting = now->send<ack>(self, await_recovered{});
+  now->advance(59s);
+  BOOST_TEST(!*waiting);
+  now->advance(2s);
+  BOOST_REQUIRE(*waiting);
+  BOOST_REQUIRE(!**waiting);
+  BOOST_TEST((*waiting)->error().code == errc::unavailable);
+  BOOST_TEST((*waiting)->error().message.find("inventory") != std::string::npos);
+  BOOST_TEST((*waiting)->error().message.find("60000 ms") != std::string::npos);
+  machine.faults.silent = 0;
+  now->advance(3min);
+  BOOST_TEST(now->ask<ack>(self, await_recovered{}));
+}
+
+BOOST_AUTO_TEST_CASE(a_sandbox_whose_end_nobody_tells_is_failed_after_the_timeout) {
+  auto id = create(open("train"));
+  crash();
+  machine.faults.silent = 1000;
+  start();
+  now->advance(119s);
+  BOOST_TEST(info(id).state == sandbox_state::running);
+  now->advance(2s);
+  machine.faults.silent = 0;
+  now->advance(3min);
+  BOOST_TEST(info(id).state == sandbox_state::terminated);
+  BOOST_TEST(info(id).cause == end_cause::infrastructure);
+  BOOST_TEST(info(id).detail.find("did not say within 60000 ms how it ended") != std::string::npos);
+  BOOST_TEST(machine.alive().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_leak_whose_tear_down_fails_is_torn_down_later) {
+  create_many(open("train"), 1);
+  now->advance(1s);
+  now.reset();
+  durable = make_memory_store();
+  auto leaked = machine.alive();
+  machine.faults.stop_fails = 1000;
+  start();
+  now->advance(12s);
+  BOOST_TEST(machine.alive() == leaked, boost::test_tools::per_element());
+  machine.faults.stop_fails = 0;
+  now->advance(6s);
+  BOOST_TEST(machine.alive().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_sandbox_whose_actor_dies_again_and_again_ends_in_a_typed_error) {
+  auto job = open("train");
+  auto id = create(job);
+  auto other = create(job);
+  for (int deaths = 0; deaths < 8; ++deaths) {
+    caf::anon_send_exit(find(id), caf::exit_reason::unhandled_exception);
+    now->advance(1s);
+  }
+  auto found = now->ask<find_reply>(now->actors().cluster, find_sandbox{id});
+  BOOST_REQUIRE(!found);
+  BOOST_TEST(found.error().code == errc::unavailable);
+  BOOST_TEST(found.error().message.find("died 8 times") != std::string::npos);
+  auto report = now->ask<preempt_report>(job, preempt_job{});
+  BOOST_REQUIRE(report);
+  BOOST_TEST(report->sandboxes == 2);
+  BOOST_TEST(report->failed == 1);
+  BOOST_TEST(report->reclaimed == 1);
+  BOOST_TEST(list(false).size() == 2);
+  auto closed = now->ask<ack>(job, stop_request{});
+  BOOST_REQUIRE(!closed);
+  BOOST_TEST(closed.error().code == errc::unavailable);
+  BOOST_TEST(machine.alive().size() == 1);
+  // The next process takes it up again.
+  job = nullptr;
+  crash();
+  start();
+  BOOST_TEST(now->ask<ack>(find(id), stop_request{}));
+  BOOST_TEST(machine.alive().empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_creation_that_was_only_recorded_is_finished_after_a_crash) {

@@ -269,6 +269,86 @@ BOOST_AUTO_TEST_CASE(a_silent_backend_is_a_fault_after_the_timeout) {
   BOOST_TEST(info(id).cause == end_cause::infrastructure);
 }
 
+BOOST_AUTO_TEST_CASE(a_supervisor_that_answers_no_question_is_unavailable_after_the_timeout) {
+  machine.faults.silent = 1000;
+  auto read = std::make_shared<const file_request>(file_read{"/a", 100});
+  auto file = now->send<file_reply_ptr>(sandbox, file_message{read});
+  now->advance(30s);
+  auto stats = now->send<sandbox_stats>(sandbox, stats_request{});
+  now->advance(29s);
+  BOOST_TEST(!*file);
+  now->advance(2s);
+  BOOST_REQUIRE(*file);
+  BOOST_TEST((*file)->error().code == errc::unavailable);
+  BOOST_TEST((*file)->error().message.find("60000 ms") != std::string::npos);
+  BOOST_TEST(!*stats);
+  now->advance(30s);
+  BOOST_REQUIRE(*stats);
+  BOOST_TEST((*stats)->error().code == errc::unavailable);
+  machine.faults.silent = 0;
+  BOOST_TEST(now->ask<sandbox_stats>(sandbox, stats_request{}));
+}
+
+BOOST_AUTO_TEST_CASE(what_no_caller_can_ask_for_any_more_is_forgotten_after_a_crash) {
+  auto ended = now->send<exec_result_ptr>(sandbox, command({"think-ms", "10"}));
+  auto running = now->send<exec_result_ptr>(sandbox, command({"think-ms", "5000"}));
+  auto step = now->send<exec_result_ptr>(sandbox, command({"think-ms", "10"}, 1));
+  now->advance(5ms);
+  BOOST_TEST(machine.kept(id).size() == 3);
+  now.reset();
+  time.advance_to(time.now() + 1s);
+  BOOST_TEST(machine.kept(id).size() == 3);
+  restart();
+  now->advance(100ms);
+  // The step is still to be joined; the command that runs goes when it has ended.
+  BOOST_TEST(machine.kept(id).size() == 2);
+  now->advance(5s);
+  BOOST_TEST(machine.kept(id) == std::vector<exec_id>{1}, boost::test_tools::per_element());
+  BOOST_REQUIRE(run({"think-ms", "10"}, 1));
+  now->advance(1s);
+  BOOST_TEST(machine.kept(id).empty());
+  BOOST_TEST(begun(1) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_command_that_is_frozen_by_a_pause_goes_on_when_it_is_resumed) {
+  auto running = now->send<exec_result_ptr>(sandbox, command({"think-ms", "500"}));
+  now->advance(100ms);
+  BOOST_REQUIRE(now->ask<reclaim_report>(sandbox, pause_request{true, false}));
+  now->advance(10s);
+  BOOST_TEST(!*running);
+  BOOST_TEST(state() == sandbox_state::reclaimed);
+  BOOST_REQUIRE(now->ask<ack>(sandbox, resume_request{}));
+  now->advance(300ms);
+  BOOST_TEST(!*running);
+  now->advance(200ms);
+  BOOST_REQUIRE(*running);
+  BOOST_TEST((***running)->outcome.kind == outcome_kind::exited);
+}
+
+BOOST_AUTO_TEST_CASE(a_sandbox_whose_actor_died_is_unavailable_and_then_there_again) {
+  BOOST_REQUIRE(run({"exit", "0"}, 1));
+  auto running = now->send<exec_result_ptr>(sandbox, command({"think-ms", "500"}, 2));
+  now->advance(100ms);
+  caf::anon_send_exit(sandbox, caf::exit_reason::unhandled_exception);
+  now->settle();
+  BOOST_REQUIRE(*running);
+  BOOST_TEST((*running)->error().code == errc::unavailable);
+  BOOST_TEST(run({"exit", "0"}, 1).error().code == errc::unavailable);
+  sandbox = find(id);
+  BOOST_TEST((*run({"exit", "0"}, 1))->replayed);
+  BOOST_REQUIRE(run({"think-ms", "500"}, 2));
+  BOOST_TEST(begun(2) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_sandbox_whose_actor_died_while_it_was_paused_is_found_paused) {
+  BOOST_REQUIRE(now->ask<reclaim_report>(sandbox, pause_request{true, false}));
+  caf::anon_send_exit(sandbox, caf::exit_reason::unhandled_exception);
+  now->advance(1s);
+  sandbox = find(id);
+  BOOST_TEST(state() == sandbox_state::reclaimed);
+  BOOST_TEST(run({"exit", "0"}));
+}
+
 BOOST_AUTO_TEST_CASE(a_stop_that_fails_is_tried_again_until_nothing_is_left) {
   machine.faults.stop_fails = 1000;
   auto refused = now->ask<ack>(sandbox, stop_request{});

@@ -72,8 +72,17 @@ BOOST_FIXTURE_TEST_CASE(exec_tells_signals_deadlines_memory_and_its_own_failures
   BOOST_TEST(late.code == 124);
   BOOST_TEST(late.err == "dsec: the deadline passed\n");
   auto missing = run({"exec", id, "--", "/no/such/program"});
-  BOOST_TEST(missing.code == 125);
+  BOOST_TEST(missing.code == 127);
   BOOST_TEST(missing.err.find("/no/such/program") != std::string::npos, missing.err);
+  BOOST_TEST(run({"exec", id, "--", "no-such-program"}).code == 127);
+  BOOST_TEST(run({"run", "--image", "busybox", "--", "no-such-program"}).code == 127);
+  auto plain = run({"exec", id, "--", "/etc/passwd"});
+  BOOST_TEST(plain.code == 126);
+  BOOST_TEST(plain.err.find("not executable") != std::string::npos, plain.err);
+  BOOST_TEST(run({"exec", id, "--", "/etc"}).code == 126);
+  // Wrong requests, not missing programs.
+  BOOST_TEST(run({"exec", "--cwd", "/no/such/directory", id, "--", "true"}).code == 125);
+  BOOST_TEST(run({"exec", "--user", "nobodyhere", id, "--", "true"}).code == 125);
   BOOST_TEST(run({"exec", "n00000000-1", "--", "true"}).code == 125);
   BOOST_TEST(run({"exec"}).code == 125);
 
@@ -82,6 +91,38 @@ BOOST_FIXTURE_TEST_CASE(exec_tells_signals_deadlines_memory_and_its_own_failures
   auto oom = run({"exec", small, "--", "sh", "-c", "exec tail /dev/zero"});
   BOOST_TEST(oom.code == 137);
   BOOST_TEST(oom.err.find("out of memory") != std::string::npos, oom.err);
+}
+
+BOOST_FIXTURE_TEST_CASE(at_the_process_limit_the_commands_own_exit_code_is_kept, served) {
+  auto x = run({"create", "--image", "busybox", "--pids", "8"});
+  BOOST_TEST_REQUIRE(x.code == 0, x.err);
+  auto id = x.out.substr(0, x.out.find('\n'));
+  // A shell that cannot fork ends with 2.
+  auto full = run({"exec", "--step", "1", id, "--", "sh", "-c",
+                   "for i in 1 2 3 4 5 6 7 8; do sleep 600 & done; exit 0"});
+  BOOST_TEST(full.code == 2);
+  BOOST_TEST(full.err.find("dsec: the process limit was reached") != std::string::npos, full.err);
+  auto steps = nlohmann::json::parse(run({"logs", "--json", id}).out);
+  BOOST_TEST_REQUIRE(steps.size() == 1u);
+  BOOST_TEST(steps[0]["outcome"] == "pids_limit");
+  BOOST_TEST(steps[0]["code"] == 2);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_command_whose_sandbox_is_stopped_under_it_ends_as_killed, served) {
+  auto id = create();
+  child_process client{words({"exec", id, "--", "sh", "-c", "echo begun; exec sleep 600"})};
+  BOOST_TEST_REQUIRE(client.line().value_or("") == "begun");
+  BOOST_TEST(run({"stop", id}).code == 0);
+  BOOST_TEST(client.wait() == 137);
+}
+
+BOOST_FIXTURE_TEST_CASE(the_help_of_run_and_exec_tells_the_exit_codes, served) {
+  for (const char* verb : {"run", "exec"}) {
+    auto help = run({verb, "--help"});
+    BOOST_TEST(help.code == 0);
+    for (const char* code : {"124", "125", "126", "127", "137"})
+      BOOST_TEST(help.out.find(code) != std::string::npos, help.out);
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(a_background_child_that_holds_the_output_does_not_hold_exec, served) {
@@ -107,6 +148,15 @@ BOOST_FIXTURE_TEST_CASE(numbers_out_of_range_are_refused_and_named, served) {
   BOOST_TEST(none.err.find("processes is 0") != std::string::npos, none.err);
   // A sandbox that was made for a command that cannot be asked for is not left behind.
   BOOST_TEST(run({"ps", "--json"}).out == "[]\n");
+}
+
+BOOST_FIXTURE_TEST_CASE(an_image_that_is_given_twice_is_refused_before_anything_is_made, served) {
+  for (const std::string& again : {std::string{"busybox"}, machine().layer.str()}) {
+    auto x = run({"create", "--image", "busybox", "--image", again});
+    BOOST_TEST(x.code == 125);
+    BOOST_TEST(x.err.find("--image " + again + ": the same layer") != std::string::npos, x.err);
+  }
+  BOOST_TEST(run({"ps", "--all", "--json"}).out == "[]\n");
 }
 
 BOOST_FIXTURE_TEST_CASE(exec_passes_input_variables_user_and_directory_on, served) {

@@ -1,12 +1,16 @@
+#include "bench/waits.hpp"
 #include "tests/sdk/root_only.hpp"
 
 #include <fmt/format.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <fstream>
 #include <iterator>
-#include <thread>
+#include <memory>
+#include <mutex>
+#include <set>
 
 using namespace dsec;
 using namespace dsec::test;
@@ -32,16 +36,40 @@ exec_spec step(std::uint64_t number, std::string script) {
   return spec;
 }
 
-/// What is said of a sandbox once it has a cause, within 20 s.
-sandbox_info ended(const sandbox& box) {
-  auto late = std::chrono::steady_clock::now() + std::chrono::seconds{20};
-  auto info = value(box.info());
-  while (info.cause == end_cause::none && std::chrono::steady_clock::now() < late) {
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
-    info = value(box.info());
+/// Hears of ends. One each runtime, made before what it is asked about ends, or after.
+class end_watch {
+public:
+  explicit end_watch(runtime& rt) {
+    rt.subscribe([heard = heard_](const sandbox_change& x) {
+      if (x.cause == end_cause::none)
+        return;
+      std::scoped_lock lock{heard->mutex};
+      heard->ended.insert(x.sandbox.str());
+      heard->more.notify_all();
+    });
   }
-  return info;
-}
+
+  /// What is said of a sandbox that has ended, within 20 s.
+  sandbox_info of(const sandbox& box) const {
+    auto info = value(box.info());
+    if (info.cause != end_cause::none)
+      return info;
+    std::unique_lock lock{heard_->mutex};
+    heard_->more.wait_for(lock, std::chrono::seconds{20},
+                          [&] { return heard_->ended.contains(box.id().str()); });
+    lock.unlock();
+    return value(box.info());
+  }
+
+private:
+  struct told {
+    std::mutex mutex;
+    std::condition_variable more;
+    std::set<std::string> ended;
+  };
+
+  std::shared_ptr<told> heard_ = std::make_shared<told>();
+};
 
 } // namespace
 
@@ -69,9 +97,9 @@ BOOST_AUTO_TEST_CASE(after_kill_9_recorded_steps_are_replayed_and_the_one_in_fli
     BOOST_TEST(x.replayed);
     BOOST_TEST(x.out == fmt::format("out{}\n", i));
   }
-  auto joined = box.exec(
-    step(4, "echo 4 >> /room/log; while [ ! -e /room/go ]; do sleep 0.05; done; echo landed"));
-  BOOST_TEST(bool(box.write("/room/go", "").get()));
+  auto joined =
+    box.exec(step(4, "echo 4 >> /room/log; echo > /room/begun; read word < /room/go; echo landed"));
+  BOOST_TEST(value(box.exec(exec_spec::shell("echo > /room/go"))).ok());
   BOOST_TEST(value(joined).out == "landed\n");
   // The sandbox's own file is the judge: every step ran once.
   BOOST_TEST(value(box.read("/room/log")) == "1\n2\n3\n4\n");
@@ -115,18 +143,17 @@ BOOST_AUTO_TEST_CASE(the_lease_of_a_killed_trainer_ends_its_sandbox_without_anyb
     child.wait();
   }
   auto tombstone = at.run_dir / (id + ".end");
-  auto late = std::chrono::steady_clock::now() + std::chrono::seconds{30};
-  while (!std::filesystem::exists(tombstone) && std::chrono::steady_clock::now() < late)
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
-  BOOST_TEST_REQUIRE(std::filesystem::exists(tombstone));
+  BOOST_TEST_REQUIRE(bench::wait_for_file(tombstone, bench::within(std::chrono::seconds{30})));
   auto rt = at.open(state);
+  end_watch ends{*rt};
   auto box = value(rt->find(sandbox_id{id}));
-  BOOST_TEST(to_string(ended(box).cause) == "lease_expired");
+  BOOST_TEST(to_string(ends.of(box).cause) == "lease_expired");
 }
 
 BOOST_AUTO_TEST_CASE(a_killed_dsec_init_fails_its_sandbox_as_infrastructure_and_no_other) {
   auto& at = machine();
   auto rt = at.open(at.new_state());
+  end_watch ends{*rt};
   auto victim = playground::one_sandbox(*rt, at.environment());
   auto other = playground::one_sandbox(*rt, at.environment());
   auto flying = victim.exec(exec_spec{{"sleep", "600"}});
@@ -146,7 +173,7 @@ BOOST_AUTO_TEST_CASE(a_killed_dsec_init_fails_its_sandbox_as_infrastructure_and_
     BOOST_TEST((x.error().code == errc::unavailable || x.error().code == errc::invalid_state),
                x.error().message);
   BOOST_TEST(value(other.exec(exec_spec{{"true"}})).ok());
-  BOOST_TEST(to_string(ended(victim).cause) == "infrastructure");
+  BOOST_TEST(to_string(ends.of(victim).cause) == "infrastructure");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -182,7 +182,7 @@ BOOST_FIXTURE_TEST_CASE(a_command_that_does_not_exist_is_told_apart_from_a_broke
   auto box = create();
   auto x = box.exec(exec_spec{{"/no/such/program"}}).get();
   BOOST_TEST_REQUIRE(!x);
-  BOOST_TEST((x.error().code == errc::not_found));
+  BOOST_TEST((x.error().code == errc::no_program));
 }
 
 BOOST_FIXTURE_TEST_CASE(files_are_written_read_listed_and_described, opened) {
@@ -236,10 +236,16 @@ BOOST_FIXTURE_TEST_CASE(a_recorded_step_is_replayed_and_another_request_diverges
   auto other = box.exec(spec).get();
   BOOST_TEST_REQUIRE(!other);
   BOOST_TEST((other.error().code == errc::diverged));
+  spec.step = 70'000;
+  BOOST_TEST(value(box.exec(spec)).ok());
   auto steps = value(box.trajectory());
-  BOOST_TEST_REQUIRE(steps.size() == 1u);
+  BOOST_TEST_REQUIRE(steps.size() == 2u);
   BOOST_TEST(steps[0].step == 7u);
+  BOOST_TEST(steps[0].result->out.empty());
+  BOOST_TEST(steps[1].step == 70'000u);
   BOOST_TEST(value(box.step(7)).result->out == "out\n");
+  done(box.stop());
+  BOOST_TEST(value(box.trajectory()).size() == 2u);
 }
 
 BOOST_FIXTURE_TEST_CASE(the_same_key_returns_the_same_sandbox, opened) {

@@ -51,6 +51,7 @@ struct world : machine_fixture {
     else
       crash();
     time.advance_to(time.now() + std::chrono::milliseconds{chance.below(500)});
+    killed = 0;
     start();
     job = open("train", lease);
     for (const auto& id : ids)
@@ -166,6 +167,24 @@ struct world : machine_fixture {
     }
   }
 
+  /// As a bug would: its supervisor starts it anew.
+  void kill_an_actor() {
+    if (++killed > 5)
+      return;
+    if (handles.empty() || one_in(2)) {
+      caf::anon_send_exit(job, caf::exit_reason::unhandled_exception);
+      now->settle();
+      job = open("train", lease);
+      return;
+    }
+    auto at = std::next(handles.begin(), static_cast<std::ptrdiff_t>(chance.below(handles.size())));
+    auto id = at->first;
+    caf::anon_send_exit(at->second, caf::exit_reason::unhandled_exception);
+    handles.erase(at);
+    now->settle();
+    take_handle(id);
+  }
+
   void act() {
     machine.faults = {};
     if (one_in(4))
@@ -184,6 +203,8 @@ struct world : machine_fixture {
     else
       now->advance(std::chrono::milliseconds{chance.below(120)});
     collect();
+    if (one_in(20))
+      kill_an_actor();
     if (one_in(14))
       restart(one_in(12));
     else if (one_in(20))
@@ -228,6 +249,7 @@ struct world : machine_fixture {
   static constexpr std::uint64_t keys = 10;
 
   lease_terms lease{20s, 2min};
+  int killed = 0; ///< Actors of this process, each of which may die seven times.
   sim_random chance;
   job_actor job;
   std::vector<sandbox_id> ids;

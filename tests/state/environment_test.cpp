@@ -1,6 +1,7 @@
 #include "state/environment.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <fmt/format.h>
 
 using namespace dsec;
 
@@ -38,9 +39,10 @@ BOOST_AUTO_TEST_CASE(one_layer_and_defaults_are_enough) {
 
 BOOST_AUTO_TEST_CASE(it_has_1_to_200_layers) {
   auto x = good();
-  x.layers.assign(200, x.layers[0]);
+  for (int i = 1; i < 200; ++i)
+    x.layers.emplace_back(fmt::format("sha256-{:064x}", i));
   BOOST_TEST(bool{validate(x)});
-  x.layers.push_back(x.layers[0]);
+  x.layers.emplace_back(fmt::format("sha256-{:064x}", 200));
   BOOST_TEST(says(refusal(x), {"layers", "201", "1 to 200"}));
   x.layers.clear();
   BOOST_TEST(says(refusal(x), {"layers", "0", "1 to 200"}));
@@ -50,6 +52,13 @@ BOOST_AUTO_TEST_CASE(layers_are_named_by_digest) {
   auto x = good();
   x.layers.emplace_back("../etc");
   BOOST_TEST(says(refusal(x), {"layers[1]", "../etc", "sha256-"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_layer_stands_in_it_once) {
+  auto x = good();
+  x.layers.emplace_back(fmt::format("sha256-{:064x}", 1));
+  x.layers.push_back(x.layers[0]);
+  BOOST_TEST(says(refusal(x), {"layers[2]", "layers[0]", x.layers[0].str()}));
 }
 
 BOOST_AUTO_TEST_CASE(limits_have_bounds) {

@@ -116,6 +116,45 @@ BOOST_DATA_TEST_CASE(steps_are_loaded_without_output_and_read_with_it, kinds, wh
   BOOST_TEST(!x.durable->step(sandbox_number(1), 0)->result);
 }
 
+BOOST_DATA_TEST_CASE(all_steps_of_one_sandbox_come_in_order_whatever_the_gaps, kinds, which) {
+  opened x{which};
+  auto last = (1ull << 63) - 1;
+  write_batch batch;
+  batch.sandboxes = {sandbox_of(1, "j", ""), sandbox_of(2, "j", "")};
+  batch.steps = {ended(1, last, "out"), ended(2, 1, "other"), begun(1, 5000), ended(1, 2, "out")};
+  BOOST_TEST_REQUIRE(bool{x.durable->commit({shared(batch)})});
+  auto history = x.durable->history(sandbox_number(1));
+  BOOST_TEST_REQUIRE(bool{history});
+  BOOST_TEST((history->record.id == sandbox_number(1)));
+  const auto& steps = history->steps;
+  BOOST_TEST_REQUIRE(steps.size() == 3u);
+  BOOST_TEST(steps[0].step == 2u);
+  BOOST_TEST(steps[0].result->out.empty());
+  BOOST_TEST(steps[1].step == 5000u);
+  BOOST_TEST(!steps[1].result);
+  BOOST_TEST(steps[2].step == last);
+  auto none = x.durable->history(sandbox_number(3));
+  BOOST_TEST_REQUIRE(!none);
+  BOOST_TEST((none.error().code == errc::not_found));
+}
+
+BOOST_DATA_TEST_CASE(a_job_is_read_by_its_name_as_it_was_written_last, kinds, which) {
+  opened x{which};
+  write_batch batch;
+  job_record job;
+  job.id = job_id{"train"};
+  job.next_index = 1;
+  batch.jobs.push_back(job);
+  job.next_index = 1024;
+  batch.jobs.push_back(job);
+  BOOST_TEST_REQUIRE(bool{x.durable->commit({shared(batch)})});
+  BOOST_TEST(x.durable->job(job.id)->next_index == 1024u);
+  auto none = x.durable->job(job_id{"trai"});
+  BOOST_TEST_REQUIRE(!none);
+  BOOST_TEST((none.error().code == errc::not_found));
+  BOOST_TEST(none.error().message.find("trai") != std::string::npos);
+}
+
 BOOST_DATA_TEST_CASE(a_step_that_was_never_begun_is_not_found, kinds, which) {
   opened x{which};
   auto step = x.durable->step(sandbox_number(1), 5);

@@ -13,7 +13,7 @@ MACHINE = re.compile(r"(?<![\w.])/(home|Users)/\w")
 
 findings = []
 for path in tree.files():
-    if path.suffix != ".capnp" and VAGUE_FILE.search(path.name):
+    if VAGUE_FILE.search(path.name):
         findings.append((path, 1, "the file's name says nothing; name its subject"))
     number = 0
     for number, line in tree.lines(path):

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(another_user_may_open_its_output_again) {
 
 BOOST_AUTO_TEST_CASE(what_cannot_start_is_an_error_and_frees_its_id) {
   auto missing = error_of([&] { client.wait(client.collect(1, {"no-such-program"})); });
-  BOOST_TEST((missing.code == errc::not_found));
+  BOOST_TEST((missing.code == errc::no_program));
   BOOST_TEST(missing.message.find("no-such-program") != std::string::npos);
   run_options options;
   options.cwd = "/nowhere";

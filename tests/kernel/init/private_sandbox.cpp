@@ -111,6 +111,8 @@ void build_root(const std::string& folder) {
   char byte;
   must(::read(go, &byte, 1) == 1, "wait for the id maps");
   must(::setresgid(0, 0, 0) == 0 && ::setresuid(0, 0, 0) == 0, "become root inside");
+  errno = init::forbid_user_namespaces();
+  must(errno == 0, "forbid user namespaces");
   build_root(folder);
   must(::fcntl(program, F_DUPFD_CLOEXEC, 100) == 100, "place the program");
   must(::dup2(socket, init::reaper::socket_fd) >= 0, "place the socket");
@@ -135,6 +137,9 @@ int open_folder(const std::string& path) {
 [[noreturn]] void launch_here(const std::string& folder, const std::string& name,
                               private_sandbox_options options, int listener, int report) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL); // A test that is killed leaves nothing.
+  // PID 1 clones commands from this group into those of the payload below it.
+  const auto unified = "/sys/fs/cgroup/unified/" + name;
+  write_file(unified + "/cgroup.procs", "0");
   mount_disk(folder, options.disk_bytes);
   const int program = sealed_reaper();
   int ends[2], go[2], pidfd = -1;
@@ -158,25 +163,24 @@ int open_folder(const std::string& path) {
   must(::recv(ends[0], &peek, 1, MSG_PEEK) > 0, "wait for the reaper");
 
   init::launch given;
-  given.sandbox_id = name;
   given.listener = listener;
   given.reaper_socket = ends[0];
   given.reaper_pidfd = pidfd;
   given.reaper_pid = pid;
   given.run_dir = open_folder(folder + "/run");
   given.scratch_dir = open_folder(process + "/root/scratch");
-  given.payload_v2 = open_folder("/sys/fs/cgroup/unified/" + name);
+  given.payload_v2 = open_folder(unified + "/payload");
   given.memory_v1 = open_folder("/sys/fs/cgroup/memory/" + name);
   given.pids_v1 = open_folder("/sys/fs/cgroup/pids/" + name);
   given.cpu_v1 = open_folder("/sys/fs/cgroup/cpu/" + name);
   given.memory_bytes = options.memory_bytes;
   given.processes = options.processes;
   given.disk_bytes = options.disk_bytes;
-  given.pause_after_ms = options.pause_after_ms;
-  given.stop_after_ms = options.stop_after_ms;
-  must(::write(report, &pid, sizeof pid) == sizeof pid, "report");
-  ::close(report);
-  init::supervise(std::move(given));
+  given.for_assigning = {report};
+  init::supervise(std::move(given), [&](const result<void>& complete) {
+    must(complete && ::write(report, &pid, sizeof pid) == sizeof pid, "report");
+    return init::assignment{name, options.pause_after_ms, options.stop_after_ms};
+  });
 }
 
 } // namespace
@@ -194,6 +198,10 @@ std::string private_sandbox::missing() {
 
 std::string private_sandbox::group(const char* hierarchy) const {
   return std::string("/sys/fs/cgroup/") + hierarchy + "/" + name_;
+}
+
+std::string private_sandbox::payload() const {
+  return group("unified") + "/payload";
 }
 
 private_sandbox::private_sandbox(private_sandbox_options options) {
@@ -215,6 +223,9 @@ private_sandbox::private_sandbox(private_sandbox_options options) {
     fs::create_symlink("busybox", folder_ + "/template/bin/" + applet);
   for (const char* hierarchy : hierarchies)
     fs::create_directory(group(hierarchy));
+  fs::create_directory(payload());
+  if (::chown((group("unified") + "/cgroup.procs").c_str(), id_base, id_base) != 0)
+    throw std::runtime_error("chown cgroup.procs");
   const auto bytes = std::to_string(options.memory_bytes);
   write_file(group("memory") + "/memory.limit_in_bytes", bytes);
   write_file(group("memory") + "/memory.memsw.limit_in_bytes", bytes);
@@ -249,13 +260,14 @@ private_sandbox::~private_sandbox() {
   // dsec-init gone, the reaper ends and its pid namespace with it.
   std::error_code ignored;
   {
-    std::ofstream(group("unified") + "/cgroup.kill") << "1";
-    std::ofstream(group("unified") + "/cgroup.freeze") << "0";
+    std::ofstream(payload() + "/cgroup.kill") << "1";
+    std::ofstream(payload() + "/cgroup.freeze") << "0";
   }
   payload_empties(5000);
-  for (const auto& child : fs::directory_iterator(group("unified"), ignored))
+  for (const auto& child : fs::directory_iterator(payload(), ignored))
     if (child.is_directory(ignored))
       ::rmdir(child.path().c_str());
+  ::rmdir(payload().c_str());
   for (const char* hierarchy : hierarchies)
     for (int i = 0; i < 100 && ::rmdir(group(hierarchy).c_str()) != 0 && errno == EBUSY; ++i)
       ::poll(nullptr, 0, 10);
@@ -280,7 +292,7 @@ std::string private_sandbox::tombstone(int wait_ms) const {
 std::vector<pid_t> private_sandbox::payload_pids() const {
   std::vector<pid_t> all;
   std::error_code ignored;
-  for (const auto& child : fs::directory_iterator(group("unified"), ignored)) {
+  for (const auto& child : fs::directory_iterator(payload(), ignored)) {
     if (!child.is_directory(ignored))
       continue;
     std::ifstream in(child.path() / "cgroup.procs");

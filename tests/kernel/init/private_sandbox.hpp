@@ -48,6 +48,7 @@ public:
 
 private:
   std::string group(const char* hierarchy) const;
+  std::string payload() const;
 
   std::string folder_;
   std::string name_;

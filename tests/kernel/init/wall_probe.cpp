@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <linux/netlink.h>
 #include <linux/reboot.h>
+#include <linux/sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
@@ -62,7 +63,13 @@ void kernel() {
   say("unshare mount", ::unshare(CLONE_NEWNS));
   say("setns", ::setns(0, 0));
   say("clone user", ::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0));
-  say("clone3", ::syscall(SYS_clone3, nullptr, 0));
+  clone_args how{};
+  how.exit_signal = SIGCHLD;
+  how.flags = CLONE_NEWUSER;
+  say("clone3 user", ::syscall(SYS_clone3, &how, sizeof how));
+  say("allow user namespaces", ::open("/proc/sys/user/max_user_namespaces", O_WRONLY));
+  how.flags = CLONE_NEWNS;
+  say("clone3 mount", ::syscall(SYS_clone3, &how, sizeof how));
   say("io_uring", ::syscall(SYS_io_uring_setup, 1, nullptr));
   say("bpf", ::syscall(SYS_bpf, 0, nullptr, 0));
   say("keyctl", ::syscall(SYS_keyctl, 0, 0));

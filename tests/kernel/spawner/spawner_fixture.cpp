@@ -1,5 +1,6 @@
 #include "tests/kernel/spawner/spawner_fixture.hpp"
 
+#include "bench/waits.hpp"
 #include "schemas/spawner.capnp.h"
 
 #include <boost/test/unit_test.hpp>
@@ -18,7 +19,6 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
-#include <sched.h>
 #include <sstream>
 #include <unistd.h>
 
@@ -119,6 +119,7 @@ std::optional<answer> spawner_client::wait_for(std::uint64_t sequence) {
       a.cgroup_root = reply.getHello().getCgroupRoot().cStr();
       a.version = reply.getHello().getVersion().cStr();
       a.slots_used = reply.getHello().getSlotsUsed();
+      a.sandboxes = reply.getHello().getSandboxes();
     }
     early_[reply.getSequence()] = a;
   }
@@ -205,7 +206,7 @@ spawner_fixture::~spawner_fixture() {
     auto ended = client.shutdown();
     BOOST_CHECK_MESSAGE(ended && ended->code == 0,
                         "shutdown: " << (ended ? ended->message : "no answer"));
-    eventually([&] { return group_roots(cgroup_root_of(run_dir)).empty(); });
+    eventually([&] { return groups_of(run_dir).empty(); });
   }
   BOOST_CHECK(look().none());
   BOOST_CHECK(read_file("/proc/self/mountinfo").find(folder.string()) == std::string::npos);
@@ -257,7 +258,7 @@ void spawner_fixture::kill_spawner() {
       || read_file("/proc/" + std::to_string(pid) + "/cmdline").find(run_dir) == std::string::npos)
     return;
   ::kill(pid, SIGKILL);
-  eventually([&] { return read_file("/proc/" + std::to_string(pid) + "/cmdline").empty(); });
+  bench::wait_for_end(pid, bench::within(std::chrono::seconds{20}));
 }
 
 create_fields spawner_fixture::fields(const std::string& id) const {
@@ -278,7 +279,7 @@ traces spawner_fixture::look() const {
   for (auto& entry : fs::directory_iterator{fs::path{run_dir} / "scratch", none})
     found.subvolumes.insert(entry.path().filename());
   // Groups may go while they are read.
-  for (auto& root : group_roots(cgroup_root_of(run_dir)))
+  for (auto& root : groups_of(run_dir))
     for (fs::recursive_directory_iterator at{root, none}, end; at != end; at.increment(none)) {
       auto path = at->path().string();
       if (path.find("/_spawner") != std::string::npos)
@@ -293,14 +294,13 @@ traces spawner_fixture::look() const {
   return found;
 }
 
+std::vector<fs::path> spawner_fixture::groups_of(const std::string& run_dir) {
+  return group_roots(cgroup_root_of(run_dir));
+}
+
 bool spawner_fixture::eventually(const std::function<bool()>& reached) {
-  auto end = std::chrono::steady_clock::now() + std::chrono::seconds{20};
-  while (!reached()) {
-    if (std::chrono::steady_clock::now() > end)
-      return false;
-    ::sched_yield();
-  }
-  return true;
+  return bench::ask_until(bench::within(std::chrono::seconds{20}), std::chrono::milliseconds{2},
+                          reached);
 }
 
 int reaper_of(int init_pid) {

@@ -21,6 +21,7 @@ struct answer {
   std::string cgroup_root;         ///< hello
   std::string version;
   std::uint64_t slots_used = 0;
+  std::uint32_t sandboxes = 0;
 };
 
 struct create_fields {
@@ -102,8 +103,11 @@ public:
 
   traces look() const;
 
-  /// Waits until `reached` holds, asking again whenever the kernel lets another process run; fails
-  /// after 20 s.
+  /// What stands in any hierarchy for a spawner on this run directory.
+  static std::vector<std::filesystem::path> groups_of(const std::string& run_dir);
+
+  /// Waits until `reached` holds, asking again and again: of groups, subvolumes and pools together
+  /// the kernel tells nobody. False after 20 s.
   static bool eventually(const std::function<bool()>& reached);
 
   std::filesystem::path folder;

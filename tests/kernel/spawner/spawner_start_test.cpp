@@ -44,6 +44,19 @@ BOOST_AUTO_TEST_CASE(a_data_dir_in_use_by_another_run_dir_is_refused) {
   auto other = (folder / "other").string();
   BOOST_TEST(start({"--run-dir", other}) == 1);
   BOOST_CHECK_MESSAGE(said.find("one run-dir at a time") != std::string::npos, said);
+  BOOST_TEST(groups_of(other).empty());
+}
+
+BOOST_AUTO_TEST_CASE(hello_counts_the_sandboxes_that_somebody_asked_for_and_no_blank_ones) {
+  BOOST_REQUIRE_MESSAGE(start({"--blanks", "3"}) == 0, said);
+  BOOST_TEST(eventually([&] { return look().subvolumes.size() == 3u; }));
+  spawner_client client{run_dir};
+  // A client of another build ends a spawner whose number is 0.
+  BOOST_TEST(client.hello()->sandboxes == 0u);
+  BOOST_TEST(client.create(fields("s-1"))->code == 0);
+  BOOST_TEST(client.hello()->sandboxes == 1u);
+  BOOST_TEST(client.destroy("s-1")->code == 0);
+  BOOST_TEST(client.hello()->sandboxes == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(blank_sandboxes_are_used_replaced_and_removed_at_the_end) {

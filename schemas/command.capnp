@@ -32,7 +32,7 @@ struct ExecSpec {
 struct Outcome {
   kind @0 :Kind;
   code @1 :Int32;
-  # exited: exit code. signalled, timedOut, cancelled, oomKilled: signal number, if one was seen.
+  # exited, diskFull, pidsLimit: exit code. signalled, timedOut, cancelled, oomKilled: signal number, if one was seen.
   limitBytes @2 :UInt64;
   peakBytes @3 :UInt64;
   # oomKilled: the memory limit and the peak; diskFull: the disk limit and what was used.
@@ -76,34 +76,4 @@ interface ByteSink {
   write @0 (bytes :Data) -> stream;
   # At most 64 KiB a call.
   end @1 ();
-}
-
-struct FileStatus {
-  type @0 :Type;
-  mode @1 :UInt32;
-  # Permission bits only (07777).
-  uid @2 :UInt32;
-  gid @3 :UInt32;
-  # As seen inside the sandbox.
-  size @4 :UInt64;
-  modifiedNs @5 :Int64;
-  # Since the epoch.
-
-  enum Type {
-    regular @0;
-    directory @1;
-    symlink @2;
-    other @3;
-  }
-}
-
-struct DirectoryEntry {
-  name @0 :Data;
-  status @1 :FileStatus;
-}
-
-struct Error {
-  # A failed call. `code` is dsec::errc by number; 0 = no error.
-  code @0 :UInt8;
-  message @1 :Text;
 }
