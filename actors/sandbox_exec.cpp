@@ -175,7 +175,6 @@ void request_known(self_pointer self, const exec_message& x, std::string digest,
 } // namespace
 
 void request_exec(self_pointer self, const exec_message& x, promise answer) {
-  auto& data = self->state;
   if (auto valid = validate(*x.spec); !valid)
     return refuse(std::move(answer), valid.error());
   if (x.spec->step && *x.spec->step >= unrecorded_execs)

@@ -18,7 +18,9 @@ interface InitGate {
   enter @0 (epoch :UInt64) -> (error :Error, init :Init, hello :Hello);
   # Opens this sandbox for the node of that epoch and closes every connection of a lower one, before
   # anything that such a connection still has in its buffer is read. A lower epoch than the highest
-  # seen is refused with invalid_state.
+  # seen is refused with invalid_state. The answer waits for what was asked of the freezer before: the
+  # phase that it tells is not changed by anything but this node and the lease. A higher epoch than
+  # before starts the lease's time anew.
 }
 
 struct Hello {

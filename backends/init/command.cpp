@@ -131,7 +131,7 @@ result<void> command::ask_reaper(const identity& who) {
   began_ = clock::now();
   auto asked = around_.reaper.spawn(ask, request_.block,
                                     {out->writing, err->writing, in->reading, status->writing},
-                                    group_->directory());
+                                    *group_);
   request_.block = {};
   return asked;
 }

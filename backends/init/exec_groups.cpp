@@ -13,8 +13,9 @@
 
 namespace dsec::init {
 
-result<void> exec_group::kill() const {
+result<void> exec_group::kill() {
   kill_point(crash_role::init);
+  killed_ = true;
   if (::write(kill_, "1", 1) != 1)
     return errno_error(errno, "write cgroup.kill");
   kill_point(crash_role::init);
@@ -29,7 +30,14 @@ bool exec_group::empty() const {
               != std::string_view::npos;
 }
 
+void exec_groups::remove_killed() {
+  std::erase_if(killed_, [this](const auto& group) {
+    return ::unlinkat(payload_, group->name().c_str(), AT_REMOVEDIR) == 0;
+  });
+}
+
 result<std::unique_ptr<exec_group>> exec_groups::acquire() {
+  remove_killed();
   // A few looks are enough: what is not empty now goes behind the others.
   constexpr std::size_t looks_max = 4;
   for (std::size_t i = 0, n = std::min(looks_max, released_.size()); i < n; ++i) {
@@ -44,7 +52,6 @@ result<std::unique_ptr<exec_group>> exec_groups::acquire() {
   if (::mkdirat(payload_, name.c_str(), 0755) != 0 && errno != EEXIST)
     return errno_error(errno, "make the control group " + name);
   kill_point(crash_role::init);
-  ++made_;
   kj::AutoCloseFd directory{::openat(payload_, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
   auto open_file = [&](const char* file, int flags) {
     return kj::AutoCloseFd{::openat(directory, file, flags | O_CLOEXEC)};
@@ -55,10 +62,14 @@ result<std::unique_ptr<exec_group>> exec_groups::acquire() {
   // lowest group above both it and his own. The latter is what only PID 1's user may.
   if (kill.get() < 0 || events.get() < 0 || ::fchmodat(directory, "cgroup.procs", 0666, 0) != 0)
     return errno_error(errno, "open the files of the control group " + name);
-  return std::make_unique<exec_group>(kj::mv(directory), kj::mv(kill), kj::mv(events));
+  return std::make_unique<exec_group>(made_++, kj::mv(directory), kj::mv(kill), kj::mv(events));
 }
 
 void exec_groups::release(std::unique_ptr<exec_group> group) {
+  if (group->killed()) {
+    killed_.push_back(std::move(group));
+    return remove_killed();
+  }
   // The one that was used last is the likeliest to be empty next time, after a short command.
   released_.push_front(std::move(group));
 }

@@ -44,17 +44,22 @@ public:
       return kj::READY_NOW;
     }
     answer.setInit(make_init_server(sandbox_, kj::addRef(*admission_)));
-    auto hello = answer.initHello();
+    // What is told of the phase must hold from then on, so what an earlier node asked of the freezer
+    // comes to its end first.
+    return sandbox_.freeze.idle().then([this, context]() mutable { introduce(context); });
+  }
+
+private:
+  void introduce(EnterContext context) {
+    auto hello = context.getResults().initHello();
     hello.setSandboxId(sandbox_.id().c_str());
     hello.setPhase(sandbox_.freeze.phase());
     const auto ids = sandbox_.commands.ids();
     auto list = hello.initExecs(static_cast<unsigned>(ids.size()));
     for (unsigned i = 0; i < ids.size(); ++i)
       list.set(i, ids[i]);
-    return kj::READY_NOW;
   }
 
-private:
   gate& gate_;
   sandbox& sandbox_;
   kj::Own<admission> admission_;
@@ -130,6 +135,9 @@ result<void> gate::enter(admission& who, std::uint64_t epoch) {
     return error{errc::invalid_state, "enter with epoch " + std::to_string(epoch)
                                         + ": a node of epoch " + std::to_string(highest_)
                                         + " has entered"};
+  // Nor does the lease freeze anything before a new node could have renewed it.
+  if (epoch > highest_)
+    sandbox_.leases.renew_again();
   highest_ = epoch;
   who.entered = true;
   who.epoch = epoch;

@@ -25,10 +25,16 @@ lease::lease(kj::Timer& timer, std::function<void()> pause, std::function<void()
     stop_{std::move(stop)} {}
 
 void lease::renew(std::uint64_t pause_in_ms, std::uint64_t stop_in_ms) {
+  pause_in_ms_ = pause_in_ms;
+  stop_in_ms_ = stop_in_ms;
   const auto now = boot_ms();
   pause_at_ = pause_in_ms ? now + pause_in_ms : 0;
   stop_at_ = stop_in_ms ? now + stop_in_ms : 0;
   task_ = watch().eagerlyEvaluate([](kj::Exception&&) {});
+}
+
+void lease::renew_again() {
+  renew(pause_in_ms_, stop_in_ms_);
 }
 
 kj::Promise<void> lease::watch() {

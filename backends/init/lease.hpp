@@ -17,11 +17,15 @@ public:
   /// Sets both, from now.
   void renew(std::uint64_t pause_in_ms, std::uint64_t stop_in_ms);
 
+  /// Sets both as they were set last, from now.
+  void renew_again();
+
 private:
   kj::Promise<void> watch();
 
   kj::Timer& timer_;
   std::function<void()> pause_, stop_;
+  std::uint64_t pause_in_ms_ = 0, stop_in_ms_ = 0;
   std::uint64_t pause_at_ = 0, stop_at_ = 0; ///< Milliseconds of the clock; 0 = none.
   kj::Promise<void> task_ = kj::READY_NOW;
 };

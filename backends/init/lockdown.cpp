@@ -52,7 +52,8 @@ int restrict_files(const launch& given, const privileged_files& files) {
   constexpr std::uint64_t write = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG
                                   | LANDLOCK_ACCESS_FS_REMOVE_FILE | truncate;
   constexpr std::uint64_t groups = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE
-                                   | LANDLOCK_ACCESS_FS_MAKE_DIR | truncate;
+                                   | LANDLOCK_ACCESS_FS_MAKE_DIR
+                                   | LANDLOCK_ACCESS_FS_REMOVE_DIR | truncate;
   const int version = landlock_version();
   const auto all = landlock_all_rights(version);
   // The file tasks' work inside the sandbox: everything but what only an agent's own processes

@@ -77,7 +77,7 @@ result<void> reaper_link::keep(int input, std::initializer_list<int> joins) {
 }
 
 result<void> reaper_link::spawn(reaper::spawn_request request, const std::string& block,
-                                const streams& three, int group) {
+                                const streams& three, const exec_group& group) {
   descriptors given;
   auto add_if = [&](bool wanted, reaper::spawn_flags flag, int fd) {
     if (!wanted)
@@ -95,10 +95,10 @@ result<void> reaper_link::spawn(reaper::spawn_request request, const std::string
   add_if(in_file, reaper::has_block, file->get());
   add_if(three.input >= 0, reaper::has_input, three.input);
   add_if(three.status >= 0, reaper::has_status, three.status);
-  add_if(group != group_, reaper::has_group, group);
+  add_if(group_ != group.number(), reaper::has_group, group.directory());
   auto sent = send(&request, sizeof request, in_file ? nullptr : &block, given);
   if (sent)
-    group_ = group;
+    group_ = group.number();
   return sent;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/init/exec_groups.hpp"
 #include "backends/init/reaper_protocol.hpp"
 #include "state/error.hpp"
 
@@ -7,6 +8,7 @@
 #include <kj/io.h>
 
 #include <functional>
+#include <optional>
 #include <initializer_list>
 #include <string>
 
@@ -17,8 +19,8 @@ class reaper_link {
 public:
   reaper_link(kj::UnixEventPort& port, kj::AutoCloseFd socket);
 
-  /// What every command needs: its input if it has none of its own, and the control group files it
-  /// joins; those that are -1 are passed over. Once, before the first spawn.
+  /// What every command needs: its input if it has none of its own, and the files of control
+  /// groups that it writes itself into; those that are -1 are passed over. Once, before the first spawn.
   result<void> keep(int input, std::initializer_list<int> joins);
 
   struct streams {
@@ -27,10 +29,10 @@ public:
     int status = -1; ///< Closed by PID 1 and, when it starts or ends, by the command.
   };
 
-  /// Fills in the request's flags and sends it with the block. `group` is the cgroup.procs file of
-  /// the command's own group. unavailable when PID 1 does not read or is gone.
-  result<void>
-  spawn(reaper::spawn_request request, const std::string& block, const streams& three, int group);
+  /// Fills in the request's flags and sends it with the block. `group` is the command's own.
+  /// unavailable when PID 1 does not read or is gone.
+  result<void> spawn(reaper::spawn_request request, const std::string& block, const streams& three,
+                     const exec_group& group);
 
   /// To the main process of an exec; a process that has ended is passed over.
   result<void> signal(std::uint64_t exec_id, int number);
@@ -60,7 +62,7 @@ private:
   kj::AutoCloseFd socket_;
   kj::UnixEventPort::FdObserver observer_;
   std::function<void(const reaper::event&)> tell_;
-  int group_ = -1; ///< The last that PID 1 was handed.
+  std::optional<unsigned> group_; ///< The number of the last that PID 1 was handed.
 };
 
 } // namespace dsec::init

@@ -91,7 +91,7 @@ void add_sandbox_commands(CLI::App& app, cli_options& options) {
   add_create(app, options);
   add_ps(app, options);
   auto reclaim = std::make_shared<bool>(false);
-  add_verb(app, options, "pause", "Freeze sandboxes",
+  add_verb(app, options, "pause", "Freeze sandboxes and the commands under way in them",
            [reclaim](client& at, wire::Sandbox::Client x) {
              auto request = x.pauseRequest();
              request.setReclaim(*reclaim);

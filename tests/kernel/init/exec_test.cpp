@@ -36,6 +36,20 @@ BOOST_AUTO_TEST_CASE(arguments_environment_and_directory_arrive_unchanged) {
   BOOST_TEST(r.out == "a b\n\xff\n/tmp\ntwo words\n");
 }
 
+BOOST_AUTO_TEST_CASE(commands_after_killed_ones_are_not_killed_with_them) {
+  run_options late;
+  late.deadline_ms = 20;
+  // As many as would use every group again that a killed one has left.
+  for (int round = 0; round < 4; ++round) {
+    BOOST_TEST(client.run({"sleep", "60"}, late).kind == kind::TIMED_OUT);
+    for (int i = 0; i < 3; ++i) {
+      auto r = client.run({"echo", "well"});
+      BOOST_TEST(r.kind == kind::EXITED);
+      BOOST_TEST(r.out == "well\n");
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(standard_input_is_empty_unless_asked_for) {
   auto r = client.run({"wc", "-c"});
   BOOST_TEST(r.kind == kind::EXITED);

@@ -169,6 +169,22 @@ BOOST_FIXTURE_TEST_CASE(reclaim_without_swap_is_exhausted, fixture) {
   exec.cancelRequest().send().wait(client.scope());
 }
 
+BOOST_FIXTURE_TEST_CASE(the_phase_that_a_new_node_is_told_is_not_an_older_nodes_to_change, fixture) {
+  for (std::uint64_t id = 1; id <= 4; ++id)
+    client.start(id, {"sh", "-c", "while :; do :; done"});
+  std::uint64_t epoch = 1;
+  auto older = std::make_unique<init_client>(io, sandbox.socket_path(), ++epoch);
+  for (int round = 0; round < 20; ++round) {
+    auto pausing = older->init().pauseRequest().send();
+    auto newer = std::make_unique<init_client>(io, sandbox.socket_path(), ++epoch);
+    if (newer->entered().getHello().getPhase() == wire::Hello::Phase::PAUSED)
+      newer->resume();
+    newer->last_id = 100 * epoch;
+    BOOST_TEST(newer->run({"true"}).code == 0);
+    older = std::move(newer);
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(an_expired_lease_pauses_and_then_ends_the_sandbox, leased) {
   auto exec = client.start(1, {"sleep", "60"});
   auto phase = [&] {
