@@ -115,6 +115,13 @@ void persist(self_pointer self) {
       [self](caf::error& cause) { journal_failed(self, from_caf(cause, "the journal")); });
 }
 
+/// It rests as it should while a request waits that a pause has overtaken before it began.
+bool is_asked_for(const sandbox_data& data) {
+  auto is = data.record.is;
+  return (is == S::paused || is == S::reclaimed) && data.record.wanted == is && !data.probing
+         && (execs_wait(data) || files_wait(data));
+}
+
 } // namespace
 
 bool over(sandbox_state x) {
@@ -172,6 +179,14 @@ void converge(self_pointer self) {
   if (!data.effect && has_effect(data))
     begin_effect(self);
   answer_waiters(self);
+  if (is_asked_for(data)) {
+    // As if it were asked now: it comes back, or the request is told that it may not.
+    auto why = demand_running(self);
+    if (!why)
+      return converge(self);
+    refuse_waiting_execs(self, *why);
+    refuse_waiting_files(self, *why);
+  }
   if (over(data.record.is)) {
     finish_execs(self);
     finish_files(self);

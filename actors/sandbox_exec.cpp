@@ -274,6 +274,20 @@ void finish_execs(self_pointer self) {
   }
 }
 
+bool execs_wait(const sandbox_data& data) {
+  return std::ranges::any_of(data.execs,
+                             [](const auto& x) { return x.second.at == phase::queued; });
+}
+
+void refuse_waiting_execs(self_pointer self, const error& cause) {
+  std::vector<exec_id> waiting;
+  for (const auto& [id, x] : self->state.execs)
+    if (x.at == phase::queued)
+      waiting.push_back(id);
+  for (auto id : waiting)
+    refuse_exec(self, id, cause);
+}
+
 void rejoin_execs(self_pointer self) {
   for (auto& [id, x] : self->state.execs)
     if (x.at == phase::orphaned)

@@ -4,6 +4,8 @@
 #include <caf/send.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace dsec::sandbox_parts {
@@ -102,6 +104,20 @@ void on_answers_due(self_pointer self) {
   }
   if (!data.due.empty())
     arm(self);
+}
+
+bool files_wait(const sandbox_data& data) {
+  return std::ranges::any_of(data.files, [](const auto& x) { return !x.second.started; });
+}
+
+void refuse_waiting_files(self_pointer self, const error& cause) {
+  auto& files = self->state.files;
+  for (auto at = files.begin(); at != files.end();) {
+    auto next = std::next(at);
+    if (!at->second.started)
+      files.extract(at).mapped().answer.deliver(to_caf(cause));
+    at = next;
+  }
 }
 
 void start_files(self_pointer self) {

@@ -81,6 +81,10 @@ void cancel(self_pointer self, std::uint64_t ticket);
 /// The sandbox has ended: every pending exec gets the outcome that its cause stands for.
 void finish_execs(self_pointer self);
 
+/// Whether one waits for the sandbox to run.
+bool execs_wait(const sandbox_data& data);
+/// Answers those with `cause`.
+void refuse_waiting_execs(self_pointer self, const error& cause);
 /// The sandbox lives after all: what was under way is joined again.
 void rejoin_execs(self_pointer self);
 
@@ -91,6 +95,8 @@ caf::result<sandbox_stats> request_stats(self_pointer self);
 void on_file_done(self_pointer self, const file_done& x);
 void on_stats_done(self_pointer self, const stats_done& x);
 void on_answers_due(self_pointer self);
+bool files_wait(const sandbox_data& data);
+void refuse_waiting_files(self_pointer self, const error& cause);
 void start_files(self_pointer self);
 void finish_files(self_pointer self);
 

@@ -1,7 +1,14 @@
 #include "bench/create/burst.hpp"
 
+#include "bench/limit/limit_process.hpp"
+
+#include <algorithm>
 #include <condition_variable>
+#include <future>
+#include <memory>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 namespace dsec::bench {
 
@@ -88,6 +95,28 @@ burst_report create_at_once(testbed& bed, unsigned count) {
        bed.job().create_batch(std::vector<create_options>(count, {bed.environment(), {}})))
     all.follow(created);
   return all.take();
+}
+
+double bare_per_second(const testbed& bed, const std::filesystem::path& scratch, unsigned total) {
+  const auto cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::unique_ptr<limit_process>> makers;
+  for (unsigned i = 0; i < cores; ++i) {
+    const auto folder = scratch / fmt::format("core-{}", i);
+    std::filesystem::create_directory(folder);
+    makers.push_back(
+      std::make_unique<limit_process>(folder, bed.environment().limits, bed.layers()));
+    makers.back()->run();
+  }
+  const stopwatch clock;
+  std::vector<std::future<void>> at_work;
+  for (auto& maker : makers)
+    at_work.push_back(std::async(std::launch::async, [&maker, count = total / cores] {
+      for (unsigned i = 0; i < count; ++i)
+        maker->run();
+    }));
+  for (auto& each : at_work)
+    each.get();
+  return total / cores * cores / clock.ms() * 1000;
 }
 
 } // namespace dsec::bench

@@ -3,6 +3,7 @@
 #include "bench/report.hpp"
 #include "bench/testbed.hpp"
 
+#include <filesystem>
 #include <string>
 
 namespace dsec::bench {
@@ -25,5 +26,9 @@ burst_report create_through(testbed& bed, unsigned width, unsigned total);
 
 /// One batch of `count`.
 burst_report create_at_once(testbed& bed, unsigned count);
+
+/// Bare containers made and removed a second, by one limit process for each core: what the kernel
+/// alone takes. Each has a folder of its own in `scratch`, a btrfs.
+double bare_per_second(const testbed& bed, const std::filesystem::path& scratch, unsigned total);
 
 } // namespace dsec::bench

@@ -76,6 +76,10 @@ report run_create(const bench_options& options) {
   progress("create: 500 at once");
   const auto many = create_at_once(bed, 500);
   report_burst(found, "500", many);
+  progress("create: the bare system calls, on every core");
+  const double bare = bare_per_second(bed, scratch, total);
+  found.metric("limit_creates_per_s", bare);
+  found.metric("share_of_limit_creates_per_s", few.per_second() / bare);
   found.metric("failed", few.failed + many.failed);
   return found;
 }

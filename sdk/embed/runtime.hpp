@@ -88,9 +88,10 @@ public:
 
   /// Freezes; with `reclaim` also gives its memory back. Done when it is. Commands under way freeze
   /// with it and go on where they were when it is resumed, by `resume` or by the next command or
-  /// file operation; until then they are not answered. A pause is not an outcome: no command fails
-  /// of it. Their deadlines do not run meanwhile; leases do. `exec_result::duration` holds the
-  /// frozen time, too.
+  /// file operation; until then they are not answered. Requests that have not begun come after the
+  /// pause, whenever they were made: they bring it back, or answer `preempted`. A pause is not an
+  /// outcome: no command fails of it. Their deadlines do not run meanwhile; leases do.
+  /// `exec_result::duration` holds the frozen time, too.
   future<void> pause(bool reclaim = false) const;
 
   /// Thaws. invalid_state if a later pause or stop overtakes it.

@@ -132,6 +132,36 @@ BOOST_AUTO_TEST_CASE(a_held_sandbox_answers_preempted_until_it_is_resumed) {
   BOOST_TEST(run({"exit", "0"}));
 }
 
+BOOST_AUTO_TEST_CASE(requests_that_a_pause_overtakes_before_they_begin_bring_it_back) {
+  BOOST_REQUIRE(now->ask<reclaim_report>(sandbox, pause_request{true, false}));
+  auto done = now->send<exec_result_ptr>(sandbox, command({"exit", "0"}));
+  auto read = std::make_shared<const file_request>(file_read{"/none", 100});
+  auto bytes = now->send<file_reply_ptr>(sandbox, file_message{read});
+  now->settle();
+  BOOST_TEST(state() == sandbox_state::resuming);
+  auto paused = now->send<reclaim_report>(sandbox, pause_request{true, false});
+  BOOST_REQUIRE(now->wait(paused));
+  BOOST_REQUIRE(now->wait(done));
+  BOOST_TEST(now->wait(bytes).error().code == errc::not_found);
+  BOOST_TEST(state() == sandbox_state::running);
+}
+
+BOOST_AUTO_TEST_CASE(requests_that_a_preemption_overtakes_before_they_begin_are_told) {
+  BOOST_REQUIRE(now->ask<reclaim_report>(sandbox, pause_request{true, false}));
+  auto done = now->send<exec_result_ptr>(sandbox, command({"exit", "0"}, 1));
+  auto read = std::make_shared<const file_request>(file_read{"/none", 100});
+  auto bytes = now->send<file_reply_ptr>(sandbox, file_message{read});
+  now->settle();
+  auto paused = now->send<reclaim_report>(sandbox, pause_request{true, true});
+  BOOST_REQUIRE(now->wait(paused));
+  BOOST_TEST(now->wait(done).error().code == errc::preempted);
+  BOOST_TEST(now->wait(bytes).error().code == errc::preempted);
+  BOOST_TEST(state() == sandbox_state::reclaimed);
+  // The step has not run: it does when it is asked for again.
+  BOOST_REQUIRE(now->ask<ack>(sandbox, resume_request{}));
+  BOOST_REQUIRE(run({"exit", "0"}, 1));
+}
+
 BOOST_AUTO_TEST_CASE(reads_do_not_thaw_it) {
   BOOST_REQUIRE(now->ask<reclaim_report>(sandbox, pause_request{true, false}));
   BOOST_REQUIRE(now->ask<sandbox_info>(sandbox, info_request{}));
