@@ -79,6 +79,14 @@ result<void> make_filesystem(const std::string& file, std::uint64_t size) {
   descriptor fd{::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
   if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(size)) < 0)
     return errno_error(errno, "make scratch file " + file);
+  int said[2];
+  if (::pipe2(said, O_CLOEXEC) < 0)
+    return errno_error(errno, "make a pipe for mkfs.btrfs");
+  descriptor words{said[0]};
+  descriptor its_end{said[1]};
+  posix_spawn_file_actions_t streams;
+  posix_spawn_file_actions_init(&streams);
+  posix_spawn_file_actions_adddup2(&streams, its_end.get(), STDERR_FILENO);
   const char* arguments[] = {"mkfs.btrfs", "-q", "-f", "-K", "-m", "single", file.c_str(), nullptr};
   sigset_t none;
   sigemptyset(&none);
@@ -87,18 +95,24 @@ result<void> make_filesystem(const std::string& file, std::uint64_t size) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t pid = -1;
-  int failed = ::posix_spawnp(&pid, arguments[0], nullptr, &attributes,
+  int failed = ::posix_spawnp(&pid, arguments[0], &streams, &attributes,
                               const_cast<char* const*>(arguments), environ);
   posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&streams);
+  its_end.reset();
   if (failed != 0)
     return errno_error(failed, "run mkfs.btrfs (Debian package btrfs-progs)");
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   at_effect();
-  if (status != 0)
+  if (status != 0) {
+    char text[512];
+    auto size = ::read(words.get(), text, sizeof text);
     return error{errc::unavailable,
-                 "mkfs.btrfs on " + file + ": wait status " + std::to_string(status)};
+                 "mkfs.btrfs on " + file + ": wait status " + std::to_string(status) + ", it said: "
+                   + std::string(text, size > 0 ? static_cast<std::size_t>(size) : 0)};
+  }
   return {};
 }
 
