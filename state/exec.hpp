@@ -21,7 +21,7 @@ enum class outcome_kind : std::uint8_t {
   oom_killed, ///< The kernel killed the main process at the sandbox's memory limit.
   pids_limit, ///< It could not start, or failed after a fork of it was refused (`code` is its exit
               ///< code): the sandbox's process limit is reached.
-  disk_full, ///< It failed while the sandbox's disk limit was reached; `code` is the exit code.
+  disk_full,  ///< It failed while the sandbox's disk limit was reached; `code` is the exit code.
   self_inflicted,  ///< The agent destroyed its own sandbox's means to run.
   sandbox_stopped, ///< The sandbox was stopped while it ran.
   node_lost,       ///< The node is gone; what became of it is unknown.

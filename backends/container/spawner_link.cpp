@@ -269,11 +269,12 @@ void spawner_link::judge(wire::Reply::Reader reply) {
     return flush();
   }
   if (!replaceable) {
-    auto advice = hello.getSandboxes() > 0
-                    ? fmt::format("stop its {} sandboxes with the dsec of its own version (dsec ps, "
-                                  "dsec stop) or wait until their leases have ended, then try again",
-                                  hello.getSandboxes())
-                    : std::string{"run this program once as root, which replaces it"};
+    auto advice =
+      hello.getSandboxes() > 0
+        ? fmt::format("stop its {} sandboxes with the dsec of its own version (dsec ps, "
+                      "dsec stop) or wait until their leases have ended, then try again",
+                      hello.getSandboxes())
+        : std::string{"run this program once as root, which replaces it"};
     fail_all({errc::unavailable,
               fmt::format("the dsec-spawner in {} (pid {}, version {}) speaks protocol {}, this "
                           "program (version {}) speaks {}: {}",

@@ -25,7 +25,7 @@ bool failed(Error::Reader from, error& to) {
   if (from.getCode() == 0)
     return false;
   to.code = from.getCode() > static_cast<int>(errc_last) ? errc::unavailable
-                                                              : static_cast<errc>(from.getCode());
+                                                         : static_cast<errc>(from.getCode());
   to.message = text(from.getMessage());
   return true;
 }

@@ -129,9 +129,9 @@ result<void> command::ask_reaper(const identity& who) {
   oom_before_ = around_.counts.oom_kills();
   refusals_before_ = around_.counts.forks_refused();
   began_ = clock::now();
-  auto asked = around_.reaper.spawn(ask, request_.block,
-                                    {out->writing, err->writing, in->reading, status->writing},
-                                    *group_);
+  auto asked =
+    around_.reaper.spawn(ask, request_.block,
+                         {out->writing, err->writing, in->reading, status->writing}, *group_);
   request_.block = {};
   return asked;
 }

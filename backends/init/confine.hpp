@@ -4,7 +4,8 @@ namespace dsec::init {
 
 /// No process of the calling process's user namespace can make another one inside it, from now on:
 /// clone3 keeps its flags in memory, out of a seccomp filter's sight. Called once in the sandbox's
-/// new user namespace as its root, while /proc/sys can still be written. Returns 0 or an errno value.
+/// new user namespace as its root, while /proc/sys can still be written. Returns 0 or an errno
+/// value.
 int forbid_user_namespaces();
 
 /// Confines the calling process and all it will ever start: what the reaper, and so everything an

@@ -44,8 +44,8 @@ public:
       return kj::READY_NOW;
     }
     answer.setInit(make_init_server(sandbox_, kj::addRef(*admission_)));
-    // What is told of the phase must hold from then on, so what an earlier node asked of the freezer
-    // comes to its end first.
+    // What is told of the phase must hold from then on, so what an earlier node asked of the
+    // freezer comes to its end first.
     return sandbox_.freeze.idle().then([this, context]() mutable { introduce(context); });
   }
 

@@ -52,8 +52,8 @@ int restrict_files(const launch& given, const privileged_files& files) {
   constexpr std::uint64_t write = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG
                                   | LANDLOCK_ACCESS_FS_REMOVE_FILE | truncate;
   constexpr std::uint64_t groups = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE
-                                   | LANDLOCK_ACCESS_FS_MAKE_DIR
-                                   | LANDLOCK_ACCESS_FS_REMOVE_DIR | truncate;
+                                   | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR
+                                   | truncate;
   const int version = landlock_version();
   const auto all = landlock_all_rights(version);
   // The file tasks' work inside the sandbox: everything but what only an agent's own processes
@@ -137,11 +137,11 @@ result<void> lock_down(const launch& given, const privileged_files& files) {
   for (int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU})
     ::signal(number, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);
-  std::vector<int> kept{given.listener,    given.reaper_socket,  given.reaper_pidfd,
-                        given.lock,        given.run_dir,        given.scratch_dir,
-                        given.payload_v2,  given.memory_v1,      given.pids_v1,
-                        given.cpu_v1,      files.user_namespace, files.mount_namespace,
-                        files.root,        files.null_device};
+  std::vector<int> kept{given.listener,   given.reaper_socket,  given.reaper_pidfd,
+                        given.lock,       given.run_dir,        given.scratch_dir,
+                        given.payload_v2, given.memory_v1,      given.pids_v1,
+                        given.cpu_v1,     files.user_namespace, files.mount_namespace,
+                        files.root,       files.null_device};
   kept.insert(kept.end(), given.for_assigning.begin(), given.for_assigning.end());
   close_all_but(std::move(kept));
   const rlimit no_core{0, 0};

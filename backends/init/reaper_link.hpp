@@ -8,8 +8,8 @@
 #include <kj/io.h>
 
 #include <functional>
-#include <optional>
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 namespace dsec::init {
@@ -20,7 +20,8 @@ public:
   reaper_link(kj::UnixEventPort& port, kj::AutoCloseFd socket);
 
   /// What every command needs: its input if it has none of its own, and the files of control
-  /// groups that it writes itself into; those that are -1 are passed over. Once, before the first spawn.
+  /// groups that it writes itself into; those that are -1 are passed over. Once, before the first
+  /// spawn.
   result<void> keep(int input, std::initializer_list<int> joins);
 
   struct streams {

@@ -63,8 +63,8 @@ public:
   result<descriptor> make_outer(std::uint32_t slot) const;
 
   /// `owner` is the uid that root inside has outside: PID 1 clones commands into groups below
-  /// `payload`, which the kernel allows to whoever may write to cgroup.procs of the group above both.
-  /// Nothing of the hierarchy is mounted inside.
+  /// `payload`, which the kernel allows to whoever may write to cgroup.procs of the group above
+  /// both. Nothing of the hierarchy is mounted inside.
   result<payload_groups> make_payload(std::uint32_t slot, uid_t owner) const;
 
   static result<void> limit(const payload_groups& groups, const payload_limits& limits);

@@ -129,10 +129,9 @@ result<std::unique_ptr<machine>> machine::open(const options& chosen) {
   if (!program)
     return program.error();
   // shared_mounts keeps a pointer to the names, so these must stand where they stay.
-  std::unique_ptr<machine> made{new machine{std::move(chosen_names), std::move(tree),
-                                            *std::move(opened), shared_mounts{}, std::move(run_dir),
-                                            *std::move(lock), std::move(host_name),
-                                            *std::move(program)}};
+  std::unique_ptr<machine> made{
+    new machine{std::move(chosen_names), std::move(tree), *std::move(opened), shared_mounts{},
+                std::move(run_dir), *std::move(lock), std::move(host_name), *std::move(program)}};
   auto mounts = shared_mounts::open(made->where);
   if (!mounts)
     return mounts.error();

@@ -20,9 +20,9 @@ struct machine {
   scratch disk;
   shared_mounts mounts;
   descriptor run_dir;
-  descriptor lock;    ///< <run>/spawner.lock, flock'ed.
+  descriptor lock;      ///< <run>/spawner.lock, flock'ed.
   descriptor host_name; ///< The machine's own UTS namespace.
-  descriptor program; ///< The reaper: sealed, not readable by anybody.
+  descriptor program;   ///< The reaper: sealed, not readable by anybody.
   std::uint64_t swap_bytes = 0;
   std::string swap_why_not = {}; ///< Why there is no swap, if there is none.
   bool trace = false;

@@ -18,11 +18,10 @@ inline constexpr std::uint32_t ids_per_slot = 65536;
 ///     <run>/spawner.sock  spawner.lock  spawner.log
 ///     <run>/<id>.sock     where dsec-init listens
 ///     <run>/<id>.lock     flock'ed while the sandbox's dsec-init lives; holds slot, pid and phase
-///     <run>/_<slot>.sock  _<slot>.lock  the same of a blank one, which is built ahead and has no id yet
-///     <run>/<id>.end      tombstone of a sandbox that ended by itself
-///     <run>/layers/<digest>  <run>/scratch/_<slot>  <run>/dev
-///     <data>/store/<digest>/layer.{erofs,blob}  <data>/scratch.btrfs  <data>/swap
-///     <hierarchy>/<cgroup root>/_<slot>
+///     <run>/_<slot>.sock  _<slot>.lock  the same of a blank one, which is built ahead and has no
+///     id yet <run>/<id>.end      tombstone of a sandbox that ended by itself <run>/layers/<digest>
+///     <run>/scratch/_<slot>  <run>/dev <data>/store/<digest>/layer.{erofs,blob}
+///     <data>/scratch.btrfs  <data>/swap <hierarchy>/<cgroup root>/_<slot>
 class names {
 public:
   /// Both absolute and canonical.

@@ -19,8 +19,8 @@ void at_effect() {
 
 } // namespace
 
-result<void> name_sandbox(const machine& on, std::uint32_t slot, int host_name,
-                          const create_order& order) {
+result<void>
+name_sandbox(const machine& on, std::uint32_t slot, int host_name, const create_order& order) {
   auto from = slot_name(slot);
   // The lock first: a spawner that starts meanwhile finds the slot through it.
   at_effect();

@@ -108,10 +108,10 @@ result<void> make_filesystem(const std::string& file, std::uint64_t size) {
   at_effect();
   if (status != 0) {
     char text[512];
-    auto size = ::read(words.get(), text, sizeof text);
+    auto got = ::read(words.get(), text, sizeof text);
     return error{errc::unavailable,
                  "mkfs.btrfs on " + file + ": wait status " + std::to_string(status) + ", it said: "
-                   + std::string(text, size > 0 ? static_cast<std::size_t>(size) : 0)};
+                   + std::string(text, got > 0 ? static_cast<std::size_t>(got) : 0)};
   }
   return {};
 }

@@ -169,7 +169,8 @@ BOOST_FIXTURE_TEST_CASE(reclaim_without_swap_is_exhausted, fixture) {
   exec.cancelRequest().send().wait(client.scope());
 }
 
-BOOST_FIXTURE_TEST_CASE(the_phase_that_a_new_node_is_told_is_not_an_older_nodes_to_change, fixture) {
+BOOST_FIXTURE_TEST_CASE(the_phase_that_a_new_node_is_told_is_not_an_older_nodes_to_change,
+                        fixture) {
   for (std::uint64_t id = 1; id <= 4; ++id)
     client.start(id, {"sh", "-c", "while :; do :; done"});
   std::uint64_t epoch = 1;
