@@ -6,8 +6,10 @@
 
 #include <kj/async-unix.h>
 
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <functional>
 #include <thread>
 #include <unistd.h>
 
@@ -16,26 +18,41 @@ namespace dsec {
 namespace {
 
 /// The terminal or pipe takes what it takes; meanwhile nothing more is asked of the command.
-void write_all(int fd, std::string_view bytes) {
+/// Returns 0 or an errno value.
+int write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     auto n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR)
       continue;
-    if (n <= 0)
-      return;
+    if (n < 0)
+      return errno;
     bytes.remove_prefix(static_cast<std::size_t>(n));
   }
+  return 0;
 }
 
-/// Writes one stream to a descriptor and counts.
+/// One of this program's output streams.
+struct output {
+  int fd;
+  std::uint64_t bytes = 0; ///< Of the command's, as far as they came.
+  int failed = 0;          ///< Why nothing more can be written; an errno value.
+  std::function<void()> on_failure = [] {
+  };
+
+  void write(std::string_view text) {
+    bytes += text.size();
+    if (failed == 0 && (failed = write_all(fd, text)) != 0)
+      on_failure();
+  }
+};
+
 class printer final : public wire::ByteSink::Server {
 public:
-  printer(int fd, std::uint64_t& count) : fd_{fd}, count_{count} {}
+  explicit printer(output& to) : to_{to} {}
 
   kj::Promise<void> write(WriteContext context) override {
     auto bytes = context.getParams().getBytes();
-    count_ += bytes.size();
-    write_all(fd_, {reinterpret_cast<const char*>(bytes.begin()), bytes.size()});
+    to_.write({reinterpret_cast<const char*>(bytes.begin()), bytes.size()});
     return kj::READY_NOW;
   }
 
@@ -44,8 +61,7 @@ public:
   }
 
 private:
-  int fd_;
-  std::uint64_t& count_;
+  output& to_;
 };
 
 /// Standard input as a pipe: a file cannot be waited for, and a terminal must not be made
@@ -62,7 +78,8 @@ int input_as_pipe() {
         continue;
       if (n <= 0)
         break;
-      write_all(to, {buffer, static_cast<std::size_t>(n)});
+      if (write_all(to, {buffer, static_cast<std::size_t>(n)}) != 0)
+        break;
     }
     ::close(to);
   }}.detach();
@@ -80,6 +97,15 @@ pump(kj::AsyncInputStream& from, wire::ByteSink::Client to, kj::ArrayPtr<kj::byt
       return request.send().then(
         [&from, to, buffer]() mutable { return pump(from, kj::mv(to), buffer); });
     });
+}
+
+/// Writes what has not been streamed, and says so if that is not all.
+void finish(const char* name, output& to, const std::string& kept, std::uint64_t all_bytes) {
+  if (to.bytes < kept.size())
+    to.write(std::string_view{kept}.substr(to.bytes));
+  if (to.bytes < all_bytes)
+    fmt::print(stderr, "dsec: {} was {} bytes, of which the first {} were kept\n", name, all_bytes,
+               to.bytes);
 }
 
 /// The first signal is the command's; a second one ends this program.
@@ -148,12 +174,20 @@ result<exec_result> run_command(client& at, wire::Sandbox::Client in, const exec
   request.setDetached(detached);
   if (streamed_input)
     request.setStdin(wire::ExecRequest::Stdin::STREAMED);
-  std::uint64_t out_bytes = 0;
-  std::uint64_t err_bytes = 0;
-  call.setStdout(kj::heap<printer>(1, out_bytes));
-  call.setStderr(kj::heap<printer>(2, err_bytes));
+  output out{1};
+  output err{2};
+  call.setStdout(kj::heap<printer>(out));
+  call.setStderr(kj::heap<printer>(err));
   auto started = call.send();
   auto exec = started.getExec();
+
+  // Nobody reads what it says any more, as when a pipeline's next program has ended.
+  kj::Promise<void> cancelling = kj::READY_NOW;
+  if (!detached)
+    out.on_failure = err.on_failure = [&] {
+      cancelling =
+        exec.cancelRequest().send().ignoreResult().eagerlyEvaluate([](kj::Exception&&) {});
+    };
 
   kj::Promise<void> input = kj::READY_NOW;
   auto buffer = kj::heapArray<kj::byte>(stream_piece_bytes);
@@ -174,10 +208,10 @@ result<exec_result> run_command(client& at, wire::Sandbox::Client in, const exec
     return answer.error();
   auto x = wire::read(answer->getResult());
   // A recorded step does not stream: its output is in the result alone.
-  if (out_bytes < x.out.size())
-    write_all(1, std::string_view{x.out}.substr(out_bytes));
-  if (err_bytes < x.err.size())
-    write_all(2, std::string_view{x.err}.substr(err_bytes));
+  finish("standard output", out, x.out, x.out_bytes);
+  finish("standard error", err, x.err, x.err_bytes);
+  if (out.failed != 0)
+    return errno_error(out.failed, "write standard output");
   return x;
 }
 

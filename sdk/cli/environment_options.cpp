@@ -33,7 +33,8 @@ parse_thousandths(const std::string& name, double amount, double least, double m
   if (!(amount >= least && amount <= most))
     return error{errc::invalid_argument,
                  fmt::format("{} is {}; {} to {}", name, amount, least, most)};
-  return std::llround(amount * 1000);
+  // A little of something is not nothing, which would mean no limit.
+  return amount > 0 ? std::max(std::llround(amount * 1000), 1ll) : 0;
 }
 
 std::pair<std::string, std::string> parse_variable(const std::string& text) {

@@ -30,7 +30,7 @@ struct command_options {
       ->allow_extra_args(false);
     command.add_option("--cwd,-w", cwd, "Working directory inside");
     command.add_option("--user,-u", user, "name, uid, name:group or uid:gid");
-    command.add_option("--deadline", deadline_s, "Seconds of running time");
+    command.add_option("--deadline", deadline_s, "Seconds of running time; 0: no limit");
     command.add_option("--step", step, "Record as this step: it runs exactly once");
     command.add_flag("--interactive,-i", interactive, "Pass standard input on");
     command.add_option("command", argv, "The command and its arguments")

@@ -49,11 +49,16 @@ void print_trajectory(capnp::List<wire::StepInfo>::Reader steps, bool json) {
     print_table(rows);
 }
 
-void print_output(wire::StepInfo::Reader step) {
+result<void> print_output(wire::StepInfo::Reader step) {
   auto x = wire::read(step.getResult());
-  std::fwrite(x.out.data(), 1, x.out.size(), stdout);
-  std::fflush(stdout);
+  if (std::fwrite(x.out.data(), 1, x.out.size(), stdout) < x.out.size() || std::fflush(stdout) != 0)
+    return errno_error(errno, "write standard output");
   std::fwrite(x.err.data(), 1, x.err.size(), stderr);
+  if (x.out.size() < x.out_bytes || x.err.size() < x.err_bytes)
+    fmt::print(stderr,
+               "dsec: standard output was {} bytes and standard error {}, {} and {} were kept\n",
+               x.out_bytes, x.err_bytes, x.out.size(), x.err.size());
+  return {};
 }
 
 } // namespace
@@ -79,9 +84,8 @@ void add_log_command(CLI::App& app, cli_options& options) {
       if (!answer)
         return answer.error();
       if (*step)
-        print_output(answer->getSteps()[0]);
-      else
-        print_trajectory(answer->getSteps(), options.json);
+        return print_output(answer->getSteps()[0]);
+      print_trajectory(answer->getSteps(), options.json);
       return {};
     });
   });

@@ -232,6 +232,33 @@ BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_takes_its_command_along_but_not_
   BOOST_TEST(left.out == "none\n");
 }
 
+BOOST_FIXTURE_TEST_CASE(output_that_nobody_takes_ends_the_command_and_is_an_error, served) {
+  auto id = create();
+  std::vector<std::string> piped{"/bin/sh", "-c", "{ \"$@\"; echo $? >&2; } | head -c 1", "sh"};
+  auto exec = words({"exec", id, "--", "yes"});
+  piped.insert(piped.end(), exec.begin(), exec.end());
+  auto x = run_program(piped);
+  BOOST_TEST(x.out == "y");
+  BOOST_TEST(x.err.find("write standard output: Broken pipe") != std::string::npos, x.err);
+  BOOST_TEST(x.err.find("125") != std::string::npos, x.err);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_deadline_below_a_millisecond_is_one, served) {
+  auto id = create();
+  BOOST_TEST(run({"exec", "--deadline", "0.0001", id, "--", "sleep", "60"}).code == 124);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_replay_of_which_a_part_was_kept_says_so, served) {
+  auto id = create();
+  std::vector<std::string> step{"exec", "--step", "1",       id,         "--",
+                                "head", "-c",     "3000000", "/dev/zero"};
+  auto first = run(step);
+  auto again = run(step);
+  BOOST_TEST(again.code == 0);
+  BOOST_TEST(again.out.size() < 3000000u);
+  BOOST_TEST(again.err.find("standard output was 3000000 bytes") != std::string::npos, again.err);
+}
+
 BOOST_FIXTURE_TEST_CASE(an_interrupted_client_passes_the_signal_on, served) {
   auto id = create();
   child_process client{words({"exec", id, "--", "sh", "-c", "echo begun; exec sleep 600"})};
