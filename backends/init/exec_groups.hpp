@@ -54,8 +54,7 @@ private:
 /// Hands out groups e0, e1, … below the payload's. A group is used again once its command has ended
 /// and the last background child has left it, unless it was killed: Linux (6.18 was seen to)
 /// kills whatever is cloned into a group whose cgroup.kill has ever been written to. Such a one is
-/// removed when it is empty.
-/// The rest go with the payload's group itself.
+/// removed when it is empty, the rest go with the payload's group itself.
 class exec_groups {
 public:
   explicit exec_groups(int payload) : payload_{payload} {}

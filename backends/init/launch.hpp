@@ -50,7 +50,7 @@ struct assignment {
 
 /// Called once: with no error when the sandbox is complete but for its assignment, which is waited
 /// for here, in the locked-down process, for as long as the sandbox is blank; else with why it
-/// could not be completed, and then it must not return.
+/// could not be completed: the process ends after that.
 using assigning = std::function<assignment(const result<void>& complete)>;
 
 /// Locks the calling process down and supervises the sandbox until its reaper is gone or its lease

@@ -57,8 +57,10 @@ void supervise(launch given, const assigning& wait_for_assignment) {
   if (complete)
     complete = lock_down(given, *files);
   try {
-    if (!complete)
+    if (!complete) {
       wait_for_assignment(complete);
+      ::_exit(1);
+    }
     auto io = kj::setupAsyncIo();
     kj::AutoCloseFd listener{given.listener};
     const auto for_assigning = std::move(given.for_assigning);

@@ -28,7 +28,9 @@ name_sandbox(const machine& on, std::uint32_t slot, int host_name, const create_
     return errno_error(number, "name the lock of " + order.id);
   at_effect();
   int directory = on.run_dir.get();
-  ::unlinkat(directory, (order.id + ".end").c_str(), 0);
+  // Left there, it would one day be read as this sandbox's end.
+  if (::unlinkat(directory, (order.id + ".end").c_str(), 0) < 0 && errno != ENOENT)
+    return errno_error(errno, "remove the tombstone of an earlier " + order.id);
   if (::renameat(directory, (from + ".sock").c_str(), directory, (order.id + ".sock").c_str()) < 0)
     return errno_error(errno, "name the socket of " + order.id);
   at_effect();

@@ -212,6 +212,8 @@ result<exec_result> run_command(client& at, wire::Sandbox::Client in, const exec
   finish("standard error", err, x.err, x.err_bytes);
   if (out.failed != 0)
     return errno_error(out.failed, "write standard output");
+  if (err.failed != 0)
+    return errno_error(err.failed, "write standard error");
   return x;
 }
 

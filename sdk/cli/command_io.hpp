@@ -30,7 +30,7 @@ int exit_code_of(const error& x);
 
 /// Runs a command with this process's standard streams, passes SIGINT and SIGTERM on to it, and
 /// waits. With `streamed_input`, standard input follows `spec.stdin_bytes`. Says on standard error
-/// if only a part of the output was kept. When standard output cannot be written, the command is
+/// if only a part of the output was kept. When an output stream cannot be written, the command is
 /// cancelled unless it is detached or a step, and that is the error.
 result<exec_result> run_command(client& at, wire::Sandbox::Client in, const exec_spec& spec,
                                 bool streamed_input, bool detached);

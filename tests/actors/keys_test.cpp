@@ -3,6 +3,7 @@
 #include "actors/cluster.hpp"
 #include "actors/journal.hpp"
 #include "actors/plane_parts.hpp"
+#include "state/forwarding_store.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/print.hpp"
 
@@ -43,36 +44,19 @@ caf::behavior ask_for(caf::event_based_actor* self, int) {
 }
 
 /// Memory that tells when a sandbox is durable, before whoever wrote it is told.
-class telling_store final : public store {
+class telling_store final : public forwarding_store {
 public:
-  result<loaded_state> load() override {
-    return inner_->load();
-  }
+  telling_store() : forwarding_store{make_memory_store()} {}
 
   result<void> commit(const std::vector<std::shared_ptr<const write_batch>>& batches) override {
-    auto done = inner_->commit(batches);
+    auto done = forwarding_store::commit(batches);
     for (const auto& batch : batches)
       if (!batch->sandboxes.empty() && created)
         std::exchange(created, nullptr)();
     return done;
   }
 
-  result<step_record> step(const sandbox_id& sandbox, std::uint64_t step) override {
-    return inner_->step(sandbox, step);
-  }
-
-  result<sandbox_history> history(const sandbox_id& sandbox) override {
-    return inner_->history(sandbox);
-  }
-
-  result<job_record> job(const job_id& id) override {
-    return inner_->job(id);
-  }
-
   std::function<void()> created;
-
-private:
-  std::unique_ptr<store> inner_ = make_memory_store();
 };
 
 /// One machine, its store, and the node that runs on it.

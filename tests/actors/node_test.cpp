@@ -1,6 +1,7 @@
 #define BOOST_TEST_MODULE actors_node
 
 #include "actors/wiring.hpp"
+#include "state/forwarding_store.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/print.hpp"
 
@@ -15,36 +16,19 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Memory, until it is told to fail.
-class failing_store final : public store {
+class failing_store final : public forwarding_store {
 public:
-  result<loaded_state> load() override {
-    return inner_->load();
-  }
+  failing_store() : forwarding_store{make_memory_store()} {}
 
   result<void> commit(const std::vector<std::shared_ptr<const write_batch>>& batches) override {
     ++commits;
     if (fail)
       return error{errc::unavailable, "sync the log: EIO"};
-    return inner_->commit(batches);
-  }
-
-  result<step_record> step(const sandbox_id& sandbox, std::uint64_t step) override {
-    return inner_->step(sandbox, step);
-  }
-
-  result<sandbox_history> history(const sandbox_id& sandbox) override {
-    return inner_->history(sandbox);
-  }
-
-  result<job_record> job(const job_id& id) override {
-    return inner_->job(id);
+    return forwarding_store::commit(batches);
   }
 
   bool fail = false;
   std::size_t commits = 0;
-
-private:
-  std::unique_ptr<store> inner_ = make_memory_store();
 };
 
 struct fixture : machine_fixture {

@@ -219,17 +219,16 @@ BOOST_FIXTURE_TEST_CASE(a_job_is_opened_preempted_resumed_listed_and_closed, ser
 BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_takes_its_command_along_but_not_the_sandbox,
                         served) {
   auto id = create();
-  {
-    child_process client{words({"exec", id, "--", "sh", "-c", "echo begun; exec sleep 600"})};
-    BOOST_TEST_REQUIRE(client.line().value_or("") == "begun");
-    client.kill(SIGKILL);
-    client.wait();
-  }
-  auto left =
-    run({"exec", id, "--", "sh", "-c",
-         "n=0; while pgrep -x sleep >/dev/null && [ $n -lt 200 ]; do n=$((n+1)); usleep 20000; "
-         "done; pgrep -x sleep || echo none"});
-  BOOST_TEST(left.out == "none\n");
+  BOOST_TEST_REQUIRE(run({"exec", id, "--", "mkfifo", "/held"}).code == 0);
+  // Reads for as long as somebody holds the other end, which cannot be opened before this one.
+  child_process watcher{words({"exec", id, "--", "sh", "-c", "cat /held; echo gone"})};
+  child_process client{
+    words({"exec", id, "--", "sh", "-c", "exec 3>/held; echo begun; exec sleep 600"})};
+  BOOST_TEST_REQUIRE(client.line().value_or("") == "begun");
+  client.kill(SIGKILL);
+  client.wait();
+  BOOST_TEST(watcher.line().value_or("") == "gone");
+  watcher.wait();
 }
 
 BOOST_FIXTURE_TEST_CASE(output_that_nobody_takes_ends_the_command_and_is_an_error, served) {

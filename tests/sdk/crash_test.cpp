@@ -1,4 +1,5 @@
 #include "bench/waits.hpp"
+#include "tests/sdk/answers.hpp"
 #include "tests/sdk/root_only.hpp"
 
 #include <fmt/format.h>
@@ -21,13 +22,6 @@ namespace {
 std::vector<std::string> trainer(const std::filesystem::path& state, const char* mode) {
   auto& at = machine();
   return {at.programs / "sdk_trainer", state, at.data_dir, at.run_dir, at.layer.str(), mode};
-}
-
-template <class T>
-T value(const future<T>& x) {
-  auto got = x.get();
-  BOOST_TEST_REQUIRE(bool(got), (got ? "" : got.error().message));
-  return *got;
 }
 
 exec_spec step(std::uint64_t number, std::string script) {

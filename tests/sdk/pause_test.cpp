@@ -1,4 +1,5 @@
 #include "backends/container/init_link.hpp"
+#include "tests/sdk/answers.hpp"
 #include "tests/sdk/root_only.hpp"
 
 #include <chrono>
@@ -10,18 +11,6 @@ namespace utf = boost::unit_test;
 using namespace std::chrono_literals;
 
 namespace {
-
-template <class T>
-T value(const future<T>& x) {
-  auto got = x.get();
-  BOOST_TEST_REQUIRE(bool(got), (got ? "" : got.error().message));
-  return *got;
-}
-
-void done(const future<void>& x) {
-  auto got = x.get();
-  BOOST_TEST(bool(got), (got ? "" : got.error().message));
-}
 
 /// Live output that tells when it has begun.
 class first_bytes final : public output_sink {

@@ -1,3 +1,4 @@
+#include "tests/sdk/answers.hpp"
 #include "tests/sdk/root_only.hpp"
 
 #include <atomic>
@@ -20,18 +21,6 @@ struct opened {
     return playground::one_sandbox(*rt, at.environment());
   }
 };
-
-template <class T>
-T value(const future<T>& x) {
-  auto got = x.get();
-  BOOST_TEST_REQUIRE(bool(got), (got ? "" : got.error().message));
-  return *got;
-}
-
-void done(const future<void>& x) {
-  auto got = x.get();
-  BOOST_TEST(bool(got), (got ? "" : got.error().message));
-}
 
 /// Collects both streams; holds the first piece back until told.
 class collector : public output_sink {

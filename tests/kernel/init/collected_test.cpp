@@ -108,8 +108,9 @@ BOOST_AUTO_TEST_CASE(what_is_acknowledged_travels_with_the_next_command) {
 }
 
 BOOST_AUTO_TEST_CASE(cancelling_by_id_kills_the_whole_tree) {
-  auto answer = client.collect(1, {"sh", "-c", "sleep 30 & touch /tmp/up; sleep 30"});
-  client.shell("until test -e /tmp/up; do sleep 0.01; done");
+  client.shell("mkfifo /tmp/up");
+  auto answer = client.collect(1, {"sh", "-c", "sleep 30 & echo > /tmp/up; sleep 30"});
+  client.shell("cat /tmp/up");
   client.cancel(1);
   BOOST_TEST(client.wait(kj::mv(answer)).kind == kind::CANCELLED);
   BOOST_TEST(sandbox.payload_empties(5000));
@@ -133,9 +134,10 @@ BOOST_AUTO_TEST_CASE(a_deadline_ends_it) {
 }
 
 BOOST_AUTO_TEST_CASE(a_signal_by_id_reaches_the_main_process) {
+  client.shell("mkfifo /tmp/up");
   auto answer = client.collect(
-    1, {"sh", "-c", "trap 'exit 3' TERM; touch /tmp/up; while true; do sleep 0.05; done"});
-  client.shell("until test -e /tmp/up; do sleep 0.01; done");
+    1, {"sh", "-c", "trap 'exit 3' TERM; echo > /tmp/up; while true; do sleep 0.05; done"});
+  client.shell("cat /tmp/up");
   auto request = client.init().signalRequest();
   request.setId(1);
   request.setNumber(SIGTERM);

@@ -211,6 +211,17 @@ BOOST_FIXTURE_TEST_CASE(a_renewed_lease_does_not_expire, leased) {
   BOOST_TEST(client.run({"true"}).code == 0);
 }
 
+BOOST_FIXTURE_TEST_CASE(a_new_node_starts_the_leases_time_anew, leased) {
+  // Together several times as long as the lease, each well within it.
+  for (std::uint64_t epoch = 2; epoch <= 12; ++epoch) {
+    io.provider->getTimer().afterDelay(120 * kj::MILLISECONDS).wait(io.waitScope);
+    init_client node{io, sandbox.socket_path(), epoch};
+    BOOST_TEST((node.entered().getHello().getPhase() == wire::Hello::Phase::RUNNING));
+  }
+  // And no longer: nobody comes any more.
+  BOOST_TEST(sandbox.tombstone(5000).rfind("lease_expired\n", 0) == 0);
+}
+
 BOOST_FIXTURE_TEST_CASE(stats_count_what_the_sandbox_uses, fixture) {
   client.shell("head -c 8000000 /dev/zero > /tmp/f");
   auto answer = client.init().statsRequest().send().wait(client.scope());
