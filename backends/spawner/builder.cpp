@@ -5,6 +5,7 @@
 #include "backends/spawner/inside.hpp"
 #include "backends/spawner/lock_file.hpp"
 #include "backends/spawner/network_pool.hpp"
+#include "backends/spawner/overlay.hpp"
 #include "backends/spawner/wire.hpp"
 #include "backends/spawner/worker.hpp"
 
@@ -236,7 +237,7 @@ result<void> builder::hand_over_root(const create_order& order) {
     lower.push_back(*std::move(copy));
   }
   watch_.lap("layers");
-  auto root = overlay(lower, scratch_.get());
+  auto root = overlay(lower, scratch_.get(), on_.where.run("layers"));
   if (!root)
     return root.error();
   inside_order rest{};
@@ -306,6 +307,7 @@ init::launch builder::finish(const create_order& order) {
   given.cpu_v1 = groups_.cpu.release();
   given.memory_bytes = order.memory_bytes;
   given.processes = order.processes;
+  given.cpu_milli = order.cpu_milli;
   given.disk_bytes = order.disk_bytes;
   return given;
 }
@@ -374,10 +376,17 @@ void build_sandbox(const machine& on, std::uint32_t slot, int network, int spawn
       order = wait_for_order(spawner);
     }
     at_effect();
-    write_lock(lock, {slot, ::getpid(), true});
+    // Without it the next spawner would take this sandbox for one that was never finished.
+    if (int number = write_lock(lock, {slot, ::getpid(), true}); number != 0)
+      fail(spawner, errno_error(number, "say in the lock of " + order->id + " that it lives"));
     at_effect();
     tell(spawner, 0, b.laps());
-    return init::assignment{order->id, order->pause_after_ms, order->stop_after_ms};
+    return init::assignment{order->id,
+                            order->pause_after_ms,
+                            order->stop_after_ms,
+                            order->time_to_live_ms,
+                            order->rollout_budget_ms,
+                            order->age_ms};
   });
 }
 

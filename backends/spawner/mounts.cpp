@@ -21,17 +21,6 @@ void at_effect() {
   kill_point(crash_role::spawner);
 }
 
-/// The kernel's own words about a failed fsopen, which say more than errno.
-error mount_error(int number, int context, const std::string& what) {
-  auto found = errno_error(number, what);
-  char text[256];
-  for (ssize_t size; (size = ::read(context, text, sizeof text)) > 2;)
-    found.message += "; " + std::string(text + 2, static_cast<std::size_t>(size - 2));
-  while (!found.message.empty() && found.message.back() == '\n')
-    found.message.pop_back();
-  return found;
-}
-
 /// A detached mount of a layer's images. `direct` keeps a file-backed EROFS from being cached
 /// twice.
 result<descriptor> mount_layer(const std::string& folder, const std::string& digest, bool direct) {
@@ -61,11 +50,16 @@ result<void> fill_device_tree(int tree) {
     unsigned minor_of_memory;
   };
 
+  // For everybody inside, whatever our own umask is.
+  auto make = [tree](const char* name, dev_t device) {
+    return ::mknodat(tree, name, S_IFCHR | 0666, device) == 0
+           && ::fchmodat(tree, name, 0666, 0) == 0;
+  };
   for (auto [name, minor_number] :
        {node{"null", 3}, {"zero", 5}, {"full", 7}, {"random", 8}, {"urandom", 9}})
-    if (::mknodat(tree, name, S_IFCHR | 0666, makedev(1, minor_number)) < 0)
+    if (!make(name, makedev(1, minor_number)))
       return errno_error(errno, std::string{"make device "} + name);
-  if (::mknodat(tree, "tty", S_IFCHR | 0666, makedev(5, 0)) < 0)
+  if (!make("tty", makedev(5, 0)))
     return errno_error(errno, "make device tty");
   for (auto [link, target] : {std::pair{"fd", "/proc/self/fd"},
                               {"stdin", "/proc/self/fd/0"},
@@ -118,6 +112,16 @@ result<void> unmount_at(const std::string& path) {
 }
 
 } // namespace
+
+error mount_error(int number, int context, const std::string& what) {
+  auto found = errno_error(number, what);
+  char text[256];
+  for (ssize_t size; (size = ::read(context, text, sizeof text)) > 2;)
+    found.message += "; " + std::string(text + 2, static_cast<std::size_t>(size - 2));
+  while (!found.message.empty() && found.message.back() == '\n')
+    found.message.pop_back();
+  return found;
+}
 
 result<shared_mounts> shared_mounts::open(const names& where) {
   shared_mounts mounts{where};
@@ -194,31 +198,6 @@ result<descriptor> idmapped_copy(int mount, int user_namespace, const std::strin
   if (::mount_setattr(copy.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
     return errno_error(errno, "map the ids of " + what);
   return copy;
-}
-
-result<descriptor> overlay(const std::vector<descriptor>& lower, int scratch) {
-  descriptor context{::fsopen("overlay", FSOPEN_CLOEXEC)};
-  if (!context)
-    return errno_error(errno, "mount overlay: open filesystem type overlay");
-  auto path = "/proc/self/fd/" + std::to_string(scratch);
-  bool ok = ::fsconfig(context.get(), FSCONFIG_SET_STRING, "source", "dsec", 0) == 0;
-  for (auto layer = lower.rbegin(); layer != lower.rend(); ++layer)
-    ok = ok && ::fsconfig(context.get(), FSCONFIG_SET_FD, "lowerdir+", nullptr, layer->get()) == 0;
-  ok =
-    ok
-    && ::fsconfig(context.get(), FSCONFIG_SET_STRING, "upperdir", (path + "/upper").c_str(), 0) == 0
-    && ::fsconfig(context.get(), FSCONFIG_SET_STRING, "workdir", (path + "/work").c_str(), 0) == 0
-    // It is never mounted again; what must last is synced at the scratch.
-    && ::fsconfig(context.get(), FSCONFIG_SET_FLAG, "volatile", nullptr, 0) == 0;
-  at_effect();
-  if (!ok || ::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) < 0)
-    return mount_error(errno, context.get(), "mount overlay");
-  at_effect();
-  descriptor mount{
-    ::fsmount(context.get(), FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOATIME)};
-  if (!mount)
-    return errno_error(errno, "mount overlay");
-  return mount;
 }
 
 } // namespace dsec::spawner

@@ -44,8 +44,7 @@ private:
 /// A detached, read-only copy of a mount as the user namespace sees it.
 result<descriptor> idmapped_copy(int mount, int user_namespace, const std::string& what);
 
-/// A detached overlay: `lower` with the base first, `upper` and `work` below `scratch`. Devices of
-/// the image do not open.
-result<descriptor> overlay(const std::vector<descriptor>& lower, int scratch);
+/// The kernel's own words about a failed fsopen, which say more than errno.
+error mount_error(int number, int context, const std::string& what);
 
 } // namespace dsec::spawner

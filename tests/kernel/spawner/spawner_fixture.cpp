@@ -32,8 +32,11 @@ constexpr const char* own_files[] = {"spawner.sock", "spawner.lock", "spawner.lo
                                      "layers",       "scratch",      "dev"};
 
 std::string read_file(const fs::path& path) {
+  // What goes while it is read (a process, a control group) reads as far as it came.
   std::ifstream file{path};
-  return {std::istreambuf_iterator<char>{file}, std::istreambuf_iterator<char>{}};
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 void run(const std::string& command) {
