@@ -15,6 +15,8 @@ report run_pause(const bench_options& options);
 
 report run_journal(const bench_options& options);
 
+report run_soak(const bench_options& options);
+
 report run_peers(const bench_options& options);
 
 } // namespace dsec::bench

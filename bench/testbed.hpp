@@ -23,6 +23,10 @@ struct bench_options {
   std::filesystem::path data_dir = "/var/lib/dsec";
   /// Name or digest of the base layer. Empty: the only one that the store has.
   std::string base;
+  /// Of a soak: how long; 0: as long as it takes by itself.
+  double minutes = 0;
+  /// Of a soak: what its chance starts from.
+  std::uint64_t seed = 1;
 };
 
 /// The value, or a std::runtime_error that says what was wanted.
@@ -73,6 +77,10 @@ public:
 
   const std::filesystem::path& run_dir() const {
     return run_dir_;
+  }
+
+  const std::filesystem::path& data_dir() const {
+    return data_dir_;
   }
 
   /// Starts the runtime, once. Until then no thread of it exists.

@@ -30,9 +30,14 @@ struct totals {
     broken; ///< Rounds that did not finish, or finished otherwise than they may.
 };
 
+void note(std::vector<std::string>& to, std::string finding) {
+  fmt::print(stderr, "  {}\n", finding);
+  to.push_back(std::move(finding));
+}
+
 void add(std::vector<std::string>& to, const std::string& round, const nlohmann::json& what) {
   for (const auto& x : what)
-    to.push_back(round + ": " + x.get<std::string>());
+    note(to, round + ": " + x.get<std::string>());
 }
 
 /// Ends the round: nothing may be lost, doubled or left, and every rollout has its result. Only a
@@ -48,21 +53,21 @@ void verify(const train_options& options, const census& before, unsigned may_fai
       continue;
     if (rollout["outcome"] == "infrastructure" && ++failed <= may_fail)
       continue;
-    sum.broken.push_back(
-      fmt::format("{}: {} should have been {}, was {}: {}", options.job,
-                  rollout["sandbox"].get<std::string>(), rollout["expect"].get<std::string>(),
-                  rollout["outcome"].get<std::string>(), rollout["cause"].get<std::string>()));
+    note(sum.broken,
+         fmt::format("{}: {} should have been {}, was {}: {}", options.job,
+                     rollout["sandbox"].get<std::string>(), rollout["expect"].get<std::string>(),
+                     rollout["outcome"].get<std::string>(), rollout["cause"].get<std::string>()));
   }
   if (r["rollouts"].size() != options.sandboxes)
-    sum.broken.push_back(fmt::format("{}: {} of {} rollouts finished", options.job,
-                                     r["rollouts"].size(), options.sandboxes));
+    note(sum.broken, fmt::format("{}: {} of {} rollouts finished", options.job,
+                                 r["rollouts"].size(), options.sandboxes));
   auto live = close_job(options);
   auto after = settled_census(installed(options), 30s,
                               [&](const census& x) { return leaked(before, x).empty(); });
   for (const auto& leak : leaked(before, after))
-    sum.leaked.push_back(options.job + ": " + leak);
+    note(sum.leaked, options.job + ": " + leak);
   if (live != 0)
-    sum.leaked.push_back(fmt::format("{}: records: {} live", options.job, live));
+    note(sum.leaked, fmt::format("{}: records: {} live", options.job, live));
 }
 
 /// Rollouts that the death of one process of `role` may cost: the trainer none, a dsec-init its
@@ -117,7 +122,7 @@ void random_round(train_options options, unsigned round, const census& before,
   ledger_watch ledger{ledger_file(options)};
   auto trainer = child::start({train_command(options)});
   if (!trainer) {
-    sum.broken.push_back(options.job + ": " + trainer.error().message);
+    note(sum.broken, options.job + ": " + trainer.error().message);
     return;
   }
   // Anywhere from the first creation to the last grade.
@@ -131,7 +136,7 @@ void random_round(train_options options, unsigned round, const census& before,
   fmt::print(stderr, "{}: {} {} after {} acknowledged steps\n", options.job, role,
              killed ? "killed" : "not there to kill", ledger.acked());
   if (!drive_to_end(*trainer, options))
-    sum.broken.push_back(options.job + ": the trainer did not finish");
+    note(sum.broken, options.job + ": the trainer did not finish");
   verify(options, before, killed ? may_fail(role, options) : 0, sum);
 }
 
@@ -162,7 +167,7 @@ bool point_round(train_options options, const std::string& role, unsigned n, con
     end_spawner(options);
   auto trainer = child::start({train_command(options), env});
   if (!trainer || !drive_to_end(*trainer, options, env))
-    sum.broken.push_back(options.job + ": the trainer did not finish");
+    note(sum.broken, options.job + ": the trainer did not finish");
   verify(options, before, may_fail(role, options), sum);
   bool reached = std::filesystem::exists(marker);
   sum.kills[role] += reached ? 1 : 0;

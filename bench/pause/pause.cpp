@@ -3,7 +3,7 @@
 
 #include "bench/benches.hpp"
 #include "bench/pause/bare_holders.hpp"
-#include "bench/pause/state_counts.hpp"
+#include "bench/pause/event_counts.hpp"
 #include "bench/testbed.hpp"
 
 namespace dsec::bench {
@@ -67,9 +67,8 @@ report run_pause(const bench_options& options) {
   found.note("contents", "pseudo-random words; sums checked after every resume");
 
   progress(fmt::format("pause: {} sandboxes of {} MB", count, megabytes));
-  bed.job();
-  const auto counts = std::make_shared<state_counts>();
-  bed.runtime().subscribe([counts](const sandbox_change& change) { counts->count(change); });
+  event_counts counts;
+  const auto following = bed.job().follow(1, [&](const job_event& x) { counts.count(x); });
   const auto holders = make_holders(bed, count);
   verify(holders);
   const bare_holders bare{count, megabytes, bed.place().root()};
@@ -80,11 +79,11 @@ report run_pause(const bench_options& options) {
     go_on();
     progress(fmt::format("pause: round {} of {}", round + 1, rounds));
     const auto before = resident_bytes(holders);
-    counts->reset();
+    counts.reset();
     const stopwatch clock;
     const auto report = await(bed.job().preempt(), "preempt");
     const double all_ms = clock.ms();
-    const double frozen_ms = counts->ms_until(sandbox_state::paused, count);
+    const double frozen_ms = counts.ms_until(event_kind::paused, count);
     const auto after = resident_bytes(holders);
     if (report.reclaimed != count)
       throw std::runtime_error{fmt::format("preempt: {} of {} reclaimed, {} failed",
