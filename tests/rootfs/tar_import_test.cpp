@@ -160,6 +160,21 @@ BOOST_AUTO_TEST_CASE(a_tree_packed_by_tar_is_the_layer_of_the_tree) {
   BOOST_TEST(import().str() == store.import_directory(tree)->str());
 }
 
+BOOST_AUTO_TEST_CASE(names_are_the_bytes_that_tar_packed) {
+  auto tree = folder.path() / "tree";
+  for (const char* name : {"e\xcc\x81 decomposed", "\xc3\xa9 composed", "not \xff utf-8"})
+    write_file(tree / name, "x");
+  // The older format has no parts of a second.
+  auto dated = "find " + tree.string() + " -exec touch -d @1600000000 {} +";
+  BOOST_TEST_REQUIRE(std::system(dated.c_str()) == 0);
+  for (std::string format : {"gnu", "posix"}) {
+    auto command =
+      "tar --format=" + format + " -C " + tree.string() + " -cf " + tar.string() + " .";
+    BOOST_TEST_REQUIRE(std::system(command.c_str()) == 0);
+    BOOST_TEST(import().str() == store.import_directory(tree)->str());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(names_that_leave_the_tree_are_refused) {
   tar_writer{tar}.file("good", "x").file("/etc/passwd", "x").file("a/../../b", "x").file("..", "x");
   BOOST_TEST(refused({"3 entries refused", "\"/etc/passwd\" (absolute name)", "\"a/../../b\""}));
@@ -213,6 +228,27 @@ BOOST_AUTO_TEST_CASE(a_later_entry_replaces_an_earlier_one) {
   BOOST_TEST(read_file(layer / "b") == "own");
 }
 
+BOOST_AUTO_TEST_CASE(an_archive_that_no_tree_can_hold_is_wrong_and_not_the_machine) {
+  const auto long_name = std::string(300, 'x');
+  const auto deep_name = [] {
+    std::string name = "x";
+    for (int i = 0; i < 3000; ++i)
+      name += "/x";
+    return name;
+  }();
+  for (const auto* below : {"a/b", long_name.c_str(), deep_name.c_str(), "loop/b", "gone/b"}) {
+    tar_writer{tar}
+      .file("a", "x")
+      .symlink("loop", "loop")
+      .symlink("gone", "absent")
+      .file(below, "y");
+    const auto digest = store.import_tar(tar);
+    BOOST_TEST_REQUIRE(!digest, below);
+    BOOST_TEST((digest.error().code == errc::invalid_argument), digest.error().message);
+    BOOST_TEST(fs::is_empty(place));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_damaged_archive_is_corrupt_and_leaves_nothing) {
   tar_writer{tar, ARCHIVE_FILTER_GZIP}.file("a", std::string(1'000'000, 'x'));
   fs::resize_file(tar, fs::file_size(tar) / 2);
@@ -224,6 +260,19 @@ BOOST_AUTO_TEST_CASE(a_damaged_archive_is_corrupt_and_leaves_nothing) {
   auto text = store.import_tar(tar);
   BOOST_TEST_REQUIRE(!text);
   BOOST_TEST((text.error().code == errc::corrupt));
+  // Beginnings of compressed files and nothing good behind them: libarchive has no words for some.
+  const std::string_view beginnings[] = {{"\x1f\x8b\x08\0\0\0\0\0", 8},
+                                         {"BZh9\x31\x41\x59\x26\x53\x59", 10},
+                                         {"\xfd\x37zXZ\0", 6},
+                                         {"\x28\xb5\x2f\xfd", 4},
+                                         {"\x04\x22\x4d\x18", 4}};
+  for (auto beginning : beginnings)
+    for (std::size_t size : {0, 1, 25, 600}) {
+      std::ofstream{tar, std::ios::binary} << beginning << std::string(size, '\xdb');
+      const auto nonsense = store.import_tar(tar);
+      BOOST_TEST_REQUIRE(!nonsense);
+      BOOST_TEST((nonsense.error().code == errc::corrupt), nonsense.error().message);
+    }
   auto absent = store.import_tar(folder.path() / "absent.tar");
   BOOST_TEST_REQUIRE(!absent);
   BOOST_TEST((absent.error().code == errc::not_found));
