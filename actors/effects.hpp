@@ -70,6 +70,15 @@ public:
     around([&] { kernel_->file(id, std::move(request), std::move(done)); });
   }
 
+  void
+  process(const sandbox_id& id, process_request request, completion<process_reply> done) const {
+    around([&] { kernel_->process(id, std::move(request), std::move(done)); });
+  }
+
+  void set_clocks(const sandbox_id& id, const sandbox_clocks& clocks, completion<void> done) const {
+    around([&] { kernel_->set_clocks(id, clocks, std::move(done)); });
+  }
+
   void stats(const sandbox_id& id, completion<sandbox_stats> done) const {
     kernel_->stats(id, std::move(done));
   }

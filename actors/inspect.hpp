@@ -64,6 +64,18 @@ typename Inspector::result_type inspect(Inspector& f, file_message& x) {
 }
 
 template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, process_message& x) {
+  auto kind = x.request ? x.request->index() : 0;
+  return f(caf::meta::type_name("process_message"), kind);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, process_reply& x) {
+  auto processes = x.processes.size();
+  return f(caf::meta::type_name("process_reply"), processes, x.outcome);
+}
+
+template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, find_reply& x) {
   auto found = x.actor ? "actor" : "none";
   return f(caf::meta::type_name("find_reply"), found, x.info);
@@ -76,13 +88,16 @@ DSEC_PRINTS(outcome, x.kind, x.code, x.cause)
 DSEC_PRINTS(exec_result, x.outcome, x.out, x.err, x.out_bytes, x.err_bytes, x.duration, x.replayed)
 DSEC_PRINTS(environment, x.layers, x.user, x.cwd, x.limits.memory_bytes)
 DSEC_PRINTS(lease_terms, x.pause_after, x.stop_after)
+DSEC_PRINTS(sandbox_clocks, x.time_to_live, x.rollout_budget, x.idle_timeout, x.on_idle)
 DSEC_PRINTS(sandbox_record, x.id, x.job, x.index, x.idempotency_key, x.is, x.wanted, x.held,
             x.cause, x.detail, x.created_ms, x.ended_ms)
 DSEC_MESSAGE(job_record, x.id, x.state, x.preempted_until, x.lease, x.next_index, x.created_ms)
 DSEC_PRINTS(step_record, x.sandbox, x.step, x.exec, x.request_digest, x.result)
 DSEC_PRINTS(sandbox_history, x.record, x.steps)
 DSEC_PRINTS(meta_record, x.node, x.epoch, x.next_sequence)
-DSEC_PRINTS(write_batch, x.jobs, x.sandboxes, x.steps, x.meta, x.forgotten)
+DSEC_PRINTS(job_event, x.job, x.cursor, x.sandbox, x.kind, x.exec, x.cause)
+DSEC_PRINTS(event_page, x.events, x.next, x.oldest)
+DSEC_PRINTS(write_batch, x.jobs, x.sandboxes, x.steps, x.meta, x.forgotten, x.events)
 DSEC_MESSAGE(sandbox_info, x.id, x.job, x.index, x.state, x.cause, x.detail, x.steps)
 DSEC_MESSAGE(sandbox_stats, x.memory_bytes, x.swap_bytes, x.processes)
 DSEC_MESSAGE(reclaim_report, x.before_bytes, x.after_bytes)
@@ -123,10 +138,15 @@ DSEC_MESSAGE(placement_reply, x.ranked)
 DSEC_MESSAGE(load_step, x.sandbox, x.step)
 DSEC_MESSAGE(load_sandbox, x.sandbox)
 DSEC_MESSAGE(load_job, x.job)
+DSEC_MESSAGE(load_events, x.job, x.cursor, x.count)
+DSEC_MESSAGE(set_clocks, x.clocks)
 DSEC_MESSAGE(keys_request, x.job)
 DSEC_MESSAGE(keys_reply, x.node, x.keys)
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::file_message)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::process_message)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::process_reply_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::event_page_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::find_reply)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::exec_result_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::file_reply_ptr)

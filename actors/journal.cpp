@@ -83,6 +83,12 @@ journal_inside::behavior_type journal(self_pointer self, store* durable) {
         return to_caf(found.error());
       return *std::move(found);
     },
+    [self](const load_events& x) -> caf::result<event_page_ptr> {
+      auto found = look(self, [&](store& from) { return from.events(x.job, x.cursor, x.count); });
+      if (!found)
+        return to_caf(found.error());
+      return event_page_ptr{std::make_shared<const event_page>(*std::move(found))};
+    },
     [self](flush_journal) { flush(self); },
   };
 }

@@ -71,7 +71,6 @@ struct node_data {
 
   std::uint64_t live = 0; ///< Admitted, tear-downs included.
   std::uint64_t memory_bytes = 0;
-  std::uint64_t changes = 0;
 
   std::set<sandbox_id> unsettled;
   std::uint64_t scan = 0; ///< Counts the backend's inventories; only the newest may report.

@@ -1,6 +1,7 @@
 #include "actors/errors.hpp"
 #include "actors/node_parts.hpp"
 #include "placement/admission.hpp"
+#include "state/idempotency.hpp"
 #include "state/printable.hpp"
 
 #include <fmt/format.h>
@@ -23,6 +24,8 @@ std::int64_t wall_ms(self_pointer self) {
 
 result<void> admit_one(node_data& data, const create_item& item) {
   if (auto ok = validate(item.environment); !ok)
+    return ok;
+  if (auto ok = validate(item.clocks); !ok)
     return ok;
   auto scope = fmt::format("node {}", data.meta.node);
   if (auto ok = admit({"sandboxes", scope, data.live, data.options.capacity}, 1); !ok)
@@ -76,6 +79,12 @@ bool diverges(const node_data& data, const write_batch& batch, const sandbox_id&
   return made != batch.sandboxes.end() && made->environment != x.environment;
 }
 
+/// Whether that sandbox failed to start: nothing was made under its key, so the key is free.
+bool never_ran(const node_data& data, const sandbox_id& named) {
+  auto known = data.sandboxes.find(named);
+  return known != data.sandboxes.end() && frees_key(*known->second.record);
+}
+
 /// What was admitted will not be.
 void take_back(node_data& data, const write_batch& batch) {
   for (const auto& x : batch.sandboxes) {
@@ -100,7 +109,7 @@ caf::result<create_reply_ptr> create(self_pointer self, const create_request& x)
     const auto& item = x.items[i];
     auto known = item.idempotency_key.empty() ? data.keys.end()
                                               : data.keys.find({x.job, item.idempotency_key});
-    if (known != data.keys.end()) {
+    if (known != data.keys.end() && !never_ran(data, known->second)) {
       if (diverges(data, *batch, known->second, item)) {
         reply->sandboxes.push_back(
           error{errc::diverged,
@@ -124,10 +133,12 @@ caf::result<create_reply_ptr> create(self_pointer self, const create_request& x)
     record.idempotency_key = item.idempotency_key;
     record.environment = item.environment;
     record.lease = x.lease;
+    record.clocks = item.clocks;
     record.created_ms = wall_ms(self);
     if (!record.idempotency_key.empty())
       data.keys[{x.job, record.idempotency_key}] = record.id;
     reply->sandboxes.push_back(record.id);
+    batch->events.push_back(about(record, event_kind::created, record.created_ms));
     batch->sandboxes.push_back(std::move(record));
   }
   auto& job = data.jobs[x.job];

@@ -1,5 +1,6 @@
 #include "actors/errors.hpp"
 #include "actors/node_parts.hpp"
+#include "state/idempotency.hpp"
 
 #include <caf/send.hpp>
 #include <fmt/format.h>
@@ -44,7 +45,7 @@ void recover(self_pointer self, node_seed seed) {
     const auto& record = *entry.record;
     for (const auto& step : steps[id])
       entry.steps += step.result.has_value();
-    if (!record.idempotency_key.empty())
+    if (!record.idempotency_key.empty() && !frees_key(record))
       data.keys[{record.job, record.idempotency_key}] = id;
     if (record.is == sandbox_state::terminated) {
       add_tombstone(self, id);

@@ -24,8 +24,10 @@ exec_id first_exec(const node_data& data, std::uint32_t life) {
 void forget(node_data& data, const sandbox_id& id, write_batch& batch) {
   auto at = data.sandboxes.find(id);
   const auto& record = *at->second.record;
-  if (!record.idempotency_key.empty())
-    data.keys.erase({record.job, record.idempotency_key});
+  // Another one may have it by now, if this one never ran.
+  auto named = data.keys.find({record.job, record.idempotency_key});
+  if (named != data.keys.end() && named->second == id)
+    data.keys.erase(named);
   batch.forgotten.push_back(id);
   data.sandboxes.erase(at);
 }
@@ -57,14 +59,6 @@ void on_changed(self_pointer self, sandbox_record_ptr record) {
   auto& entry = at->second;
   auto before = std::exchange(entry.record, record)->is;
   spdlog::debug("sandbox.changed sandbox {}: {} -> {}", record->id, before, record->is);
-  ++data.changes;
-  if (data.options.on_change) {
-    auto now = self->clock().now().time_since_epoch();
-    data.options.on_change({data.changes,
-                            data.options.wall_offset_ms
-                              + std::chrono::duration_cast<std::chrono::milliseconds>(now).count(),
-                            record->id, record->job, record->is, record->cause, record->detail});
-  }
   if (record->is != sandbox_state::terminated || before == sandbox_state::terminated)
     return;
   entry.down.reset();
@@ -151,6 +145,7 @@ caf::result<ack> forget_ended(self_pointer self, const job_id& job) {
     forget(data, id, *batch);
     return true;
   });
+  batch->forgotten_jobs.push_back(job);
   auto answer = self->state.owed.owe<ack>(self);
   self->request(data.services.journal, caf::infinite, write_batch_ptr{batch})
     .then([answer](ack) { answer.deliver(ack{}); },
@@ -160,8 +155,8 @@ caf::result<ack> forget_ended(self_pointer self, const job_id& job) {
 
 sandbox_info info_of(const node_entry& x) {
   const auto& record = *x.record;
-  return {record.id,     record.job, record.index,      record.is,      record.cause,
-          record.detail, x.steps,    record.created_ms, record.ended_ms};
+  return {record.id,     record.job, record.index,      record.is,       record.cause,
+          record.detail, x.steps,    record.created_ms, record.ended_ms, record.clocks};
 }
 
 inventory_ptr inventory_of(const node_data& data, const inventory_query& x) {

@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -25,8 +24,6 @@ struct plane_options {
   std::uint32_t reclaims_at_once = 2; ///< Page-outs under way on this node.
   /// How long a backend may take over one verb before it is a fault.
   std::chrono::milliseconds backend_timeout{60'000};
-  /// Told after each durable change, in order, on an actor thread.
-  std::function<void(const sandbox_change&)> on_change;
   /// Added to the actor clock to tell wall-clock time. Nothing: what it is now.
   std::int64_t wall_offset_ms = wall_offset_now();
   /// Names a new store's node. Nothing: drawn from /dev/urandom.

@@ -42,6 +42,15 @@ struct file_message {
   std::shared_ptr<const file_request> request;
 };
 
+struct process_message {
+  std::shared_ptr<const process_request> request; ///< A start's `id` is given by the actor.
+};
+
+/// Sets its clocks; answers when that is durable and told.
+struct set_clocks {
+  sandbox_clocks clocks;
+};
+
 /// Heads for a lifecycle state and answers when it is reached.
 struct pause_request {
   bool reclaim = false; ///< true: on to `reclaimed`.
@@ -67,6 +76,7 @@ struct create_item {
   std::string
     idempotency_key; ///< Empty: none. Repeating one within a job returns the same sandbox.
   dsec::environment environment;
+  sandbox_clocks clocks;
 };
 
 struct create_request {
@@ -170,6 +180,8 @@ struct place_request {
 using exec_result_ptr = std::shared_ptr<const exec_result>;
 using file_reply_ptr = std::shared_ptr<const file_reply>;
 using write_batch_ptr = std::shared_ptr<const write_batch>;
+using process_reply_ptr = std::shared_ptr<const process_reply>;
+using event_page_ptr = std::shared_ptr<const event_page>;
 using step_record_ptr = std::shared_ptr<const step_record>;
 using create_reply_ptr = std::shared_ptr<const create_reply>;
 using inventory_ptr = std::shared_ptr<const inventory>;
@@ -189,6 +201,13 @@ struct load_job {
   job_id job;
 };
 
+/// At most `count` from `cursor`, as `store::events`.
+struct load_events {
+  job_id job;
+  std::uint64_t cursor = 1;
+  std::uint64_t count = 1000;
+};
+
 /// The RocksDB write path. Answers a batch when it is durable; drains its mailbox into one write
 /// and one sync.
 using journal_actor = caf::typed_actor<
@@ -199,7 +218,9 @@ using journal_actor = caf::typed_actor<
   // The sandbox as it is durable, with its steps, without output; not_found if it is not known.
   caf::replies_to<load_sandbox>::with<sandbox_history_ptr>,
   // The job as it is durable; not_found if there is none.
-  caf::replies_to<load_job>::with<job_record>>;
+  caf::replies_to<load_job>::with<job_record>,
+  // Events of a job.
+  caf::replies_to<load_events>::with<event_page_ptr>>;
 
 /// One sandbox; the only writer of its record.
 using sandbox_actor = caf::typed_actor<
@@ -211,6 +232,11 @@ using sandbox_actor = caf::typed_actor<
   caf::reacts_to<signal_exec>,
   // Resumes first if it must.
   caf::replies_to<file_message>::with<file_reply_ptr>,
+  // Start, input, resize, signal and kill resume first if they must; the rest never thaws. A start
+  // answers with the process, as the only one of the list.
+  caf::replies_to<process_message>::with<process_reply_ptr>,
+  // Answers when it is durable.
+  caf::replies_to<set_clocks>::with<ack>,
   // Answers once paused or reclaimed.
   caf::replies_to<pause_request>::with<reclaim_report>,
   // Lifts a hold, too. Answers once it runs.

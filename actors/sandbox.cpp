@@ -91,16 +91,20 @@ sandbox(self_pointer self, sandbox_seed seed, sandbox_services services, sandbox
   auto& data = self->state;
   data.record = std::move(seed.record);
   data.shown = data.record.is;
+  data.clocks.shown = data.record.clocks;
+  data.clocks.begun_here = seed.origin == sandbox_origin::created;
   data.services = std::move(services);
   data.options = options;
   data.next_exec = seed.first_exec;
   for (const auto& x : seed.steps) {
-    data.steps[x.step] = {x.request_digest, x.result.has_value(), false};
+    data.steps[x.step] = {x.request_digest, x.result.has_value()};
     data.steps_recorded += x.result.has_value();
   }
+  data.state_dirty = untold(data.record).has_value();
   data.settling = seed.origin != sandbox_origin::created;
   bool found = seed.origin == sandbox_origin::recovered || seed.origin == sandbox_origin::restarted;
   data.probing = found && exists(data.record.is);
+  data.processes_known = !data.probing;
   if (seed.origin == sandbox_origin::restarted && !data.probing) {
     // It may still build: a tear-down waits for as long as that may take.
     data.start = ++data.epoch;
@@ -134,6 +138,8 @@ sandbox(self_pointer self, sandbox_seed seed, sandbox_services services, sandbox
         now.services.kernel.signal(now.record.id, known->second, x.number);
     },
     [self](const file_message& x) { return request_file(self, x); },
+    [self](const process_message& x) { return request_process(self, x); },
+    [self](const set_clocks& x) { return request_clocks(self, x); },
     [self](const pause_request& x) { return pause(self, x); },
     [self](const resume_request&) { return resume(self); },
     [self](const stop_request&) { return stop(self); },
@@ -152,11 +158,19 @@ sandbox(self_pointer self, sandbox_seed seed, sandbox_services services, sandbox
     [self](const verb_overdue& x) { on_verb_overdue(self, x.epoch); },
     [self](const stop_again& x) { on_stop_again(self, x.epoch); },
     [self](answers_due) { on_answers_due(self); },
+    [self](notes_due) {
+      self->state.notes_armed = false;
+      send_notes(self);
+    },
     [self](const probe_done& x) { on_probe_done(self, x); },
     [self](const fate_done& x) { on_fate_done(self, x); },
     [self](const exec_done& x) { on_exec_done(self, x); },
     [self](const file_done& x) { on_file_done(self, x); },
+    [self](const process_done& x) { on_process_done(self, x); },
     [self](const stats_done& x) { on_stats_done(self, x); },
+    [self](const clocks_done& x) { on_clocks_done(self, x); },
+    [self](const idle_due& x) { on_idle_due(self, x); },
+    [self](const idle_look& x) { on_idle_look(self, x); },
     [self](const ended_notice& x) { fail(self, x.end); },
   };
 }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "actors/effects.hpp"
+#include "actors/noted_output.hpp"
+#include "actors/stream_watch.hpp"
 #include "actors/wiring.hpp"
 
 #include <caf/stateful_actor.hpp>
@@ -76,8 +78,12 @@ struct pending_exec {
 
   phase at = phase::queued;
   std::shared_ptr<exec_call> call;
+  std::shared_ptr<noted_output> noted; ///< Of a streamed one: what its caller has seen.
   std::string digest;
   std::uint64_t attempt = 0;
+  caf::actor_clock::time_point began{}; ///< When the backend was asked first.
+  bool told = false;                    ///< Its start is, or will be, among the job's events.
+  std::optional<exec_result> said;      ///< Its outcome, which waits for the end that it tells of.
   bool cancelled = false;
   std::vector<caf::typed_response_promise<exec_result_ptr>> answers;
   std::vector<std::uint64_t> tickets;
@@ -87,12 +93,50 @@ struct pending_file {
   bool started = false;
   std::shared_ptr<const file_request> request;
   caf::typed_response_promise<file_reply_ptr> answer;
+  std::shared_ptr<stream_watch> watch; ///< Of a tree that has been started.
+};
+
+/// Something that was asked about processes and is not yet answered.
+struct pending_process {
+  enum class asker {
+    caller,
+    watch, ///< Ourselves: when a process that lives will have ended.
+    look,  ///< Ourselves: which processes there are.
+  };
+
+  asker whose = asker::caller;
+  bool thaws = false; ///< It waits for the sandbox to run.
+  bool started = false;
+  unsigned attempt = 0;
+  std::shared_ptr<const process_request> request;
+  caf::typed_response_promise<process_reply_ptr> answer;
+  /// Of a look: what was recorded to live when it began.
+  std::vector<exec_id> recorded;
 };
 
 struct known_step {
   std::string digest;
   bool done = false;
-  bool refused = false; ///< Begun, but surely never ran: another request may take its place.
+};
+
+/// What is under way about `sandbox_record::clocks` (sandbox_clocks.cpp).
+struct sandbox_clock_keeping {
+  std::uint64_t asked = 1;   ///< Counts what the record's clocks were set to.
+  std::uint64_t written = 1; ///< The newest that is durable, which is `shown`.
+  std::uint64_t told = 0;    ///< That the backend knows; 0: it must be told.
+  std::uint64_t attempt = 0; ///< Counts the tellings; only the newest may report.
+  bool telling = false;
+  bool begun_here = false; ///< No other life has started it: a start tells them.
+  sandbox_clocks shown;
+  std::vector<std::pair<std::uint64_t, caf::typed_response_promise<ack>>> waiters;
+
+  bool idle = false; ///< Nothing is under way, since `idle_since`.
+  caf::actor_clock::time_point idle_since{};
+  bool timer_set = false;
+  std::uint64_t timer = 0; ///< Timers of another number are void.
+  /// Execs of an earlier life of the node that the backend still keeps, run they or not.
+  std::vector<exec_id> inherited;
+  std::uint64_t look = 0; ///< Counts the looks at them; only the newest may report.
 };
 
 struct sandbox_data {
@@ -134,13 +178,24 @@ struct sandbox_data {
   bool probing = false;  ///< Recovery or lost contact: what lives of it is being found out.
   bool settling = false; ///< Recovered, and the node waits to hear that it is settled.
 
+  /// Events that are in no batch yet.
+  std::vector<job_event> noted;
+  bool noted_in_record = false;              ///< The record goes with them.
+  bool notes_armed = false;                  ///< A timer will send what no other batch has taken.
+  caf::actor_clock::time_point notes_sent{}; ///< When it last was a batch of its own.
+
   std::vector<sandbox_waiter> waiters;
   std::map<exec_id, pending_exec> execs;
   std::map<std::uint64_t, exec_id> tickets;
   std::map<std::uint64_t, known_step> steps;
   exec_id next_exec = 0;
   std::map<std::uint64_t, pending_file> files;
+  std::map<std::uint64_t, pending_process> process_calls;
+  /// Processes that live, each with those who wait for its end. Ours is one of `process_calls`.
+  std::map<exec_id, std::vector<caf::typed_response_promise<process_reply_ptr>>> live_processes;
+  bool processes_known = false; ///< That they are all; else the backend was not asked yet.
   std::map<std::uint64_t, caf::typed_response_promise<sandbox_stats>> stats;
+  sandbox_clock_keeping clocks;
   std::uint64_t next_ticket = 1;
   /// When the backend must have answered the files and stats that it was asked for, in that order;
   /// one timer for all. Answered ones go when their time has come.

@@ -57,6 +57,9 @@ void on_verb_done(self_pointer self, const verb_done& x) {
     break;
   case S::stopping:
     if (!x.failure) {
+      // Before its tombstone is durable.
+      finish_execs(self, true);
+      finish_processes(self, true);
       apply(self, E::stopped);
       break;
     }
@@ -67,7 +70,7 @@ void on_verb_done(self_pointer self, const verb_done& x) {
     spdlog::warn("sandbox.stop_failed sandbox {}: {}; again in {} ms", data.record.id,
                  x.failure->message, data.stop_retry.count());
     self->delayed_send(self, data.stop_retry, stop_again{data.epoch});
-    return;
+    return answer_waiters(self);
   default:
     break;
   }

@@ -16,12 +16,6 @@ using S = sandbox_state;
 using E = sandbox_event;
 using permit = sandbox_data::permit;
 
-std::int64_t wall_ms(self_pointer self) {
-  auto now = self->clock().now().time_since_epoch();
-  return self->state.options.wall_offset_ms
-         + std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
 /// What the table and the wish ask for now, if anything.
 std::optional<E> next_event(const sandbox_data& data) {
   auto is = data.record.is;
@@ -101,14 +95,15 @@ void persist(self_pointer self) {
   data.writing = true;
   data.state_dirty = data.intent_dirty = false;
   auto batch = std::make_shared<write_batch>();
-  batch->sandboxes.push_back(data.record);
+  write_record(self, *batch);
   sandbox_record_ptr written{batch, &batch->sandboxes.front()};
   self->request(data.services.journal, caf::infinite, write_batch_ptr{batch})
     .then(
-      [self, written](ack) {
+      [self, written, clocks = data.clocks.asked](ack) {
         auto& now = self->state;
         now.writing = false;
         now.shown = written->is;
+        clocks_written(self, clocks, written->clocks);
         self->send(now.services.node, sandbox_changed{written});
         converge(self);
       },
@@ -119,7 +114,7 @@ void persist(self_pointer self) {
 bool is_asked_for(const sandbox_data& data) {
   auto is = data.record.is;
   return (is == S::paused || is == S::reclaimed) && data.record.wanted == is && !data.probing
-         && (execs_wait(data) || files_wait(data));
+         && (execs_wait(data) || files_wait(data) || processes_wait(data));
 }
 
 } // namespace
@@ -186,14 +181,19 @@ void converge(self_pointer self) {
       return converge(self);
     refuse_waiting_execs(self, *why);
     refuse_waiting_files(self, *why);
+    refuse_waiting_processes(self, *why);
   }
   if (over(data.record.is)) {
-    finish_execs(self);
+    finish_execs(self, data.record.is == S::terminated);
     finish_files(self);
+    finish_processes(self, data.record.is == S::terminated);
   } else if (data.record.is == S::running && !data.probing) {
     start_execs(self);
     start_files(self);
   }
+  start_processes(self);
+  tell_clocks(self);
+  watch_idle(self);
 }
 
 void fail(self_pointer self, sandbox_end end) {
@@ -216,6 +216,8 @@ void journal_failed(self_pointer self, const error& cause) {
       answer.deliver(to_caf(cause));
   for (auto& [ticket, x] : std::exchange(data.files, {}))
     x.answer.deliver(to_caf(cause));
+  refuse_processes(self, cause);
+  refuse_clocks(self, cause);
 }
 
 std::optional<error> ended(const sandbox_data& data) {
@@ -262,7 +264,8 @@ sandbox_info info_of(const sandbox_data& data) {
           told ? x.detail : std::string{},
           data.steps_recorded,
           x.created_ms,
-          data.shown == S::terminated ? x.ended_ms : 0};
+          data.shown == S::terminated ? x.ended_ms : 0,
+          data.clocks.shown};
 }
 
 } // namespace dsec::sandbox_parts

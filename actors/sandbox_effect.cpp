@@ -2,6 +2,7 @@
 
 #include <caf/send.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace dsec::sandbox_parts {
@@ -29,6 +30,12 @@ completion<reclaim_report> reclaim_reporter(const sandbox_inside& to, std::uint6
   };
 }
 
+/// As far as the wall clock was not set meanwhile.
+std::chrono::milliseconds age_of(self_pointer self) {
+  return std::clamp(std::chrono::milliseconds{wall_ms(self) - self->state.record.created_ms},
+                    std::chrono::milliseconds{0}, clock_max);
+}
+
 } // namespace
 
 void begin_effect(self_pointer self) {
@@ -42,7 +49,9 @@ void begin_effect(self_pointer self) {
   switch (data.record.is) {
   case sandbox_state::starting:
     data.start = epoch;
-    kernel.start({id, data.record.environment, data.record.lease}, reporter(me, epoch));
+    data.clocks.told = data.clocks.begun_here ? data.clocks.asked : 0;
+    kernel.start({id, data.record.environment, data.record.lease, data.record.clocks, age_of(self)},
+                 reporter(me, epoch));
     break;
   case sandbox_state::pausing:
     kernel.pause(id, reporter(me, epoch));

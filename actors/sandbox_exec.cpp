@@ -31,10 +31,12 @@ std::shared_ptr<write_batch> batch_of(const sandbox_data& data, const pending_ex
   return batch;
 }
 
-void drop(sandbox_data& data, std::map<exec_id, pending_exec>::iterator at) {
+void drop(self_pointer self, std::map<exec_id, pending_exec>::iterator at) {
+  auto& data = self->state;
   for (auto ticket : at->second.tickets)
     data.tickets.erase(ticket);
   data.execs.erase(at);
+  watch_idle(self);
 }
 
 /// It never ran, or what became of it cannot be recorded: the answer is an error.
@@ -45,7 +47,7 @@ void refuse_exec(self_pointer self, exec_id id, const error& cause) {
     return;
   for (auto& answer : at->second.answers)
     answer.deliver(to_caf(cause));
-  drop(data, at);
+  drop(self, at);
 }
 
 void answer_exec(self_pointer self, exec_id id, const exec_result_ptr& outcome) {
@@ -55,7 +57,7 @@ void answer_exec(self_pointer self, exec_id id, const exec_result_ptr& outcome) 
     return;
   for (auto& answer : at->second.answers)
     answer.deliver(outcome);
-  drop(data, at);
+  drop(self, at);
   if (!ended(data))
     data.services.kernel.forget(data.record.id, id);
 }
@@ -65,9 +67,11 @@ void finish(self_pointer self, pending_exec& x, exec_result outcome) {
   auto& data = self->state;
   x.at = phase::finishing;
   auto id = x.call->id;
+  note_exec_ended(self, x, &outcome.outcome);
   if (!recorded(x))
     return answer_exec(self, id, std::make_shared<const exec_result>(std::move(outcome)));
   auto batch = batch_of(data, x);
+  carry_notes(data, *batch);
   auto& kept = batch->steps.front().result;
   kept = std::move(outcome);
   exec_result_ptr answer{batch, &*kept};
@@ -83,11 +87,68 @@ void finish(self_pointer self, pending_exec& x, exec_result outcome) {
       [self, id](caf::error& cause) { refuse_exec(self, id, from_caf(cause, "the journal")); });
 }
 
-exec_result without_output(outcome_kind kind, std::string cause) {
-  exec_result x;
-  x.outcome.kind = kind;
-  x.outcome.cause = std::move(cause);
-  return x;
+/// The result of one that nobody can say more of: what its caller has seen of it, if it ran.
+exec_result
+what_is_known(self_pointer self, const pending_exec& x, outcome_kind kind, std::string cause) {
+  exec_result known;
+  known.outcome.kind = kind;
+  known.outcome.cause = std::move(cause);
+  if (x.attempt > 0)
+    known.duration =
+      std::chrono::duration_cast<std::chrono::milliseconds>(self->clock().now() - x.began);
+  if (x.noted)
+    x.noted->tell(known);
+  return known;
+}
+
+/// Steps that an earlier life began and that nobody has asked for since get an outcome as well.
+void finish_begun_steps(self_pointer self) {
+  auto& data = self->state;
+  auto batch = std::make_shared<write_batch>();
+  for (auto& [step, known] : data.steps) {
+    if (known.done || data.execs.contains(step))
+      continue;
+    known.done = true;
+    exec_result unknown;
+    unknown.outcome = outcome_of_end(data.record, true);
+    note_step_ended(self, step, unknown.outcome);
+    batch->steps.push_back({data.record.id, step, step, known.digest, std::move(unknown)});
+  }
+  if (batch->steps.empty())
+    return;
+  carry_notes(data, *batch);
+  self->request(data.services.journal, caf::infinite, write_batch_ptr{batch})
+    .then(
+      [self, batch](ack) {
+        auto& now = self->state;
+        now.steps_recorded += batch->steps.size();
+        for (std::size_t i = 0; i < batch->steps.size(); ++i)
+          self->send(now.services.node, step_recorded{now.record.id});
+      },
+      [self](caf::error& cause) { journal_failed(self, from_caf(cause, "the journal")); });
+}
+
+/// It surely never ran: nothing stays recorded of its step, which any request may take.
+void forget_step(self_pointer self, pending_exec& x, const error& cause) {
+  auto& data = self->state;
+  x.at = phase::finishing;
+  auto id = x.call->id;
+  auto step = *x.call->spec.step;
+  auto batch = std::make_shared<write_batch>();
+  batch->refused_steps.emplace_back(data.record.id, step);
+  note_exec_ended(self, x, nullptr, cause.message);
+  carry_notes(data, *batch);
+  self->request(data.services.journal, caf::infinite, write_batch_ptr{batch})
+    .then(
+      [self, id, step, cause](ack) {
+        self->state.steps.erase(step);
+        refuse_exec(self, id, cause);
+      },
+      [self, id](caf::error& e) { refuse_exec(self, id, from_caf(e, "the journal")); });
+}
+
+void finish_cancelled(self_pointer self, pending_exec& x) {
+  finish(self, x, what_is_known(self, x, outcome_kind::cancelled, "before it began"));
 }
 
 void replay(self_pointer self, std::uint64_t step, promise answer) {
@@ -116,8 +177,10 @@ void admit(self_pointer self, const exec_message& x, std::string digest, bool be
   auto call = std::make_shared<exec_call>();
   call->id = id;
   call->spec = complete(data.record.environment, *x.spec);
-  call->sink = x.sink;
   pending_exec exec;
+  if (x.sink)
+    exec.noted = std::make_shared<noted_output>(x.sink, call->spec.spool_bytes);
+  call->sink = exec.noted;
   exec.call = std::move(call);
   exec.digest = std::move(digest);
   exec.answers.push_back(std::move(answer));
@@ -126,10 +189,14 @@ void admit(self_pointer self, const exec_message& x, std::string digest, bool be
     data.tickets[x.ticket] = id;
   }
   bool record = step && !begun;
+  exec.told = begun;
   if (record) {
     exec.at = phase::recording;
-    data.steps[*step] = {exec.digest, false, false};
-    self->request(data.services.journal, caf::infinite, write_batch_ptr{batch_of(data, exec)})
+    data.steps[*step] = {exec.digest, false};
+    auto batch = batch_of(data, exec);
+    note_exec_started(self, exec);
+    carry_notes(data, *batch);
+    self->request(data.services.journal, caf::infinite, write_batch_ptr{std::move(batch)})
       .then(
         [self, id](ack) {
           auto at = self->state.execs.find(id);
@@ -148,7 +215,7 @@ void request_known(self_pointer self, const exec_message& x, std::string digest,
   auto& data = self->state;
   auto step = x.spec->step;
   auto known = step ? data.steps.find(*step) : data.steps.end();
-  bool begun = known != data.steps.end() && !known->second.refused;
+  bool begun = known != data.steps.end();
   if (begun && known->second.digest != digest)
     return refuse(std::move(answer),
                   {errc::diverged, fmt::format("sandbox {}, step {}: recorded with another request",
@@ -195,7 +262,11 @@ void start_execs(self_pointer self) {
       continue;
     }
     x.at = phase::running;
-    ++x.attempt;
+    note_exec_started(self, x);
+    if (x.attempt++ == 0)
+      x.began = self->clock().now();
+    else if (x.noted)
+      x.noted->begin_again();
     data.services.kernel.exec(
       data.record.id, x.call,
       [to = sandbox_inside{self}, exec = id, attempt = x.attempt](result<exec_result> outcome) {
@@ -205,7 +276,7 @@ void start_execs(self_pointer self) {
       });
   }
   for (auto id : cancelled)
-    finish(self, data.execs.at(id), without_output(outcome_kind::cancelled, "before it began"));
+    finish_cancelled(self, data.execs.at(id));
 }
 
 void on_exec_done(self_pointer self, const exec_done& done) {
@@ -216,18 +287,30 @@ void on_exec_done(self_pointer self, const exec_done& done) {
     return;
   auto& x = at->second;
   const auto& outcome = *done.outcome;
-  if (outcome)
-    return finish(self, x, *outcome);
+  if (outcome) {
+    auto known = *outcome;
+    // The backend says that it was stopped, the record why.
+    if (known.outcome.kind == outcome_kind::sandbox_stopped && over(data.record.is))
+      known.outcome = outcome_of_end(data.record, true);
+    if (over(data.record.is) && x.noted && known.out_bytes + known.err_bytes == 0)
+      x.noted->tell(known);
+    if (waits_for_the_end(self, x, known))
+      return;
+    return finish(self, x, std::move(known));
+  }
   if (outcome.error().code != errc::unavailable) {
     if (recorded(x))
-      data.steps[*x.call->spec.step].refused = true;
+      return forget_step(self, x, outcome.error());
+    note_exec_ended(self, x, nullptr, outcome.error().message);
     return refuse_exec(self, done.exec, outcome.error());
   }
   if (x.attempt >= attempts_max)
     return finish(self, x,
-                  without_output(outcome_kind::infrastructure,
-                                 fmt::format("effect unknown: {}", outcome.error().message)));
+                  what_is_known(self, x, outcome_kind::infrastructure,
+                                fmt::format("effect unknown: {}", outcome.error().message)));
   x.at = phase::orphaned;
+  if (over(data.record.is))
+    return converge(self);
   if (!data.probing)
     probe(self);
 }
@@ -242,36 +325,22 @@ void cancel(self_pointer self, std::uint64_t ticket) {
   if (x.at == phase::running)
     data.services.kernel.cancel(data.record.id, x.call->id);
   else if (x.at == phase::queued)
-    finish(self, x, without_output(outcome_kind::cancelled, "before it began"));
+    finish_cancelled(self, x);
 }
 
-void finish_execs(self_pointer self) {
+void finish_execs(self_pointer self, bool running_too) {
   auto& data = self->state;
   std::vector<exec_id> open;
   for (auto& [id, x] : data.execs)
-    if (x.at != phase::finishing)
+    if (x.at != phase::finishing && (running_too || x.at != phase::running))
       open.push_back(id);
   for (auto id : open) {
     auto& x = data.execs.at(id);
-    bool ran = x.at == phase::running || x.at == phase::orphaned;
-    switch (data.record.cause) {
-    case end_cause::none:
-    case end_cause::stopped:
-    case end_cause::lease_expired:
-      finish(self, x, without_output(outcome_kind::sandbox_stopped, data.record.detail));
-      break;
-    case end_cause::self_inflicted:
-      finish(self, x, without_output(outcome_kind::self_inflicted, data.record.detail));
-      break;
-    case end_cause::start_failed:
-    case end_cause::infrastructure:
-      finish(
-        self, x,
-        without_output(outcome_kind::infrastructure,
-                       fmt::format("{}{}", ran ? "effect unknown: " : "", data.record.detail)));
-      break;
-    }
+    auto end = outcome_of_end(data.record, x.attempt > 0);
+    finish(self, x, x.said ? *x.said : what_is_known(self, x, end.kind, std::move(end.cause)));
   }
+  if (running_too)
+    finish_begun_steps(self);
 }
 
 bool execs_wait(const sandbox_data& data) {

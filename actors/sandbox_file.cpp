@@ -17,14 +17,6 @@ void arm(self_pointer self) {
   self->delayed_send(self, data.due.front().first - self->clock().now(), answers_due{});
 }
 
-/// From now the backend has `backend_timeout` to answer `ticket`.
-void expect(self_pointer self, std::uint64_t ticket) {
-  auto& data = self->state;
-  data.due.emplace_back(self->clock().now() + data.options.backend_timeout, ticket);
-  if (data.due.size() == 1)
-    arm(self);
-}
-
 template <class Promise>
 void refuse_silent(const sandbox_data& data, Promise& promise, std::string_view what) {
   promise.deliver(to_caf(
@@ -32,7 +24,37 @@ void refuse_silent(const sandbox_data& data, Promise& promise, std::string_view 
                                     what, data.record.id, data.options.backend_timeout.count())}));
 }
 
+/// Trees that are moved at once, of one sandbox; the next ones wait.
+constexpr std::ptrdiff_t trees_max = 4;
+
+bool is_tree(const file_request& x) {
+  return std::holds_alternative<tree_write>(x) || std::holds_alternative<tree_read>(x);
+}
+
+/// The request as the backend gets it: what flows is watched.
+file_request watched(const file_request& x, const std::shared_ptr<stream_watch>& watch) {
+  auto out = x;
+  if (auto* in = std::get_if<tree_write>(&out))
+    in->archive = std::make_shared<watched_source>(std::move(in->archive), watch);
+  if (auto* from = std::get_if<tree_read>(&out))
+    from->archive = std::make_shared<watched_archive>(std::move(from->archive), watch);
+  return out;
+}
+
+/// A tree takes as long as it takes, for as long as it gets on.
+bool gets_on(const sandbox_data& data, std::uint64_t ticket) {
+  auto at = data.files.find(ticket);
+  return at != data.files.end() && at->second.watch && at->second.watch->alive();
+}
+
 } // namespace
+
+void expect(self_pointer self, std::uint64_t ticket) {
+  auto& data = self->state;
+  data.due.emplace_back(self->clock().now() + data.options.backend_timeout, ticket);
+  if (data.due.size() == 1)
+    arm(self);
+}
 
 caf::result<file_reply_ptr> request_file(self_pointer self, const file_message& x) {
   auto& data = self->state;
@@ -80,6 +102,10 @@ void on_file_done(self_pointer self, const file_done& x) {
     at.mapped().answer.deliver(file_reply_ptr{x.outcome, &**x.outcome});
   else
     at.mapped().answer.deliver(to_caf(x.outcome->error()));
+  // A tree may have waited for this one's end.
+  if (files_wait(data))
+    converge(self);
+  watch_idle(self);
 }
 
 void on_stats_done(self_pointer self, const stats_done& x) {
@@ -97,13 +123,22 @@ void on_answers_due(self_pointer self) {
   for (auto now = self->clock().now(); !data.due.empty() && data.due.front().first <= now;
        data.due.pop_front()) {
     auto ticket = data.due.front().second;
-    if (auto file = data.files.extract(ticket); !file.empty())
+    if (gets_on(data, ticket)) {
+      expect(self, ticket);
+      continue;
+    }
+    if (auto file = data.files.extract(ticket); !file.empty()) {
+      if (file.mapped().watch)
+        file.mapped().watch->cut();
       refuse_silent(data, file.mapped().answer, "file operation (it may have been done)");
+    }
     if (auto stats = data.stats.extract(ticket); !stats.empty())
       refuse_silent(data, stats.mapped(), "stats");
+    on_process_overdue(self, ticket);
   }
   if (!data.due.empty())
     arm(self);
+  watch_idle(self);
 }
 
 bool files_wait(const sandbox_data& data) {
@@ -122,12 +157,19 @@ void refuse_waiting_files(self_pointer self, const error& cause) {
 
 void start_files(self_pointer self) {
   auto& data = self->state;
+  auto trees =
+    std::ranges::count_if(data.files, [](const auto& x) { return x.second.watch != nullptr; });
   for (auto& [ticket, x] : data.files) {
-    if (std::exchange(x.started, true))
+    if (x.started || (is_tree(*x.request) && trees >= trees_max))
       continue;
+    x.started = true;
+    if (is_tree(*x.request)) {
+      ++trees;
+      x.watch = std::make_shared<stream_watch>();
+    }
     expect(self, ticket);
     data.services.kernel.file(
-      data.record.id, *x.request,
+      data.record.id, x.watch ? watched(*x.request, x.watch) : *x.request,
       [to = sandbox_inside{self}, at = ticket](result<file_reply> reply) {
         caf::anon_send(to,
                        file_done{at, std::make_shared<const result<file_reply>>(std::move(reply))});
@@ -140,8 +182,11 @@ void finish_files(self_pointer self) {
   auto over = ended(data);
   if (!over)
     return;
-  for (auto& [ticket, x] : std::exchange(data.files, {}))
+  for (auto& [ticket, x] : std::exchange(data.files, {})) {
+    if (x.watch)
+      x.watch->cut();
     x.answer.deliver(to_caf(*over));
+  }
   for (auto& [ticket, answer] : std::exchange(data.stats, {}))
     answer.deliver(to_caf(*over));
 }

@@ -34,6 +34,8 @@ void apply(self_pointer self, sandbox_event event);
 /// Stopping, terminated or failed.
 bool over(sandbox_state x);
 
+std::int64_t wall_ms(self_pointer self);
+
 // -- sandbox_probe.cpp: recovery and lost contact
 
 /// Finds out what lives of the sandbox: adopts it, or learns how it ended.
@@ -78,8 +80,10 @@ void start_execs(self_pointer self);
 void on_exec_done(self_pointer self, const exec_done& x);
 void cancel(self_pointer self, std::uint64_t ticket);
 
-/// The sandbox has ended: every pending exec gets the outcome that its cause stands for.
-void finish_execs(self_pointer self);
+/// The sandbox has ended: every pending exec gets the outcome that its cause stands for. Those that
+/// run are left to the backend, which says as it stops what they wrote, unless `running_too`: it
+/// has stopped.
+void finish_execs(self_pointer self, bool running_too);
 
 /// Whether one waits for the sandbox to run.
 bool execs_wait(const sandbox_data& data);
@@ -99,6 +103,102 @@ bool files_wait(const sandbox_data& data);
 void refuse_waiting_files(self_pointer self, const error& cause);
 void start_files(self_pointer self);
 void finish_files(self_pointer self);
+
+/// From now the backend has `backend_timeout` to answer `ticket`.
+void expect(self_pointer self, std::uint64_t ticket);
+
+// -- sandbox_process.cpp: processes, which are the backend's to keep
+
+caf::result<process_reply_ptr> request_process(self_pointer self, const process_message& x);
+void on_process_done(self_pointer self, const process_done& x);
+void on_process_overdue(self_pointer self, std::uint64_t ticket);
+
+/// Asks the backend for what it can be asked for now.
+void start_processes(self_pointer self);
+
+/// Whether something that thaws waits for the sandbox to run.
+bool processes_wait(const sandbox_data& data);
+/// Answers those with `cause`.
+void refuse_waiting_processes(self_pointer self, const error& cause);
+
+/// Whether a process lives, may live, or is about to be used.
+bool processes_live(const sandbox_data& data);
+
+/// The sandbox was found: which processes it has is learnt anew.
+void look_for_processes(self_pointer self);
+
+/// The sandbox has ended, as with `finish_execs`.
+void finish_processes(self_pointer self, bool running_too);
+
+/// Answers all who wait with `cause`.
+void refuse_processes(self_pointer self, const error& cause);
+
+// -- sandbox_clocks.cpp
+
+caf::result<ack> request_clocks(self_pointer self, const set_clocks& x);
+
+/// The record is durable with these clocks.
+void clocks_written(self_pointer self, std::uint64_t version, const sandbox_clocks& written);
+
+/// Tells the backend what is durable and it does not know; answers those who wait for that.
+void tell_clocks(self_pointer self);
+void on_clocks_done(self_pointer self, const clocks_done& x);
+
+/// What was told may have been lost.
+void forget_told_clocks(sandbox_data& data);
+
+/// Answers all who wait with `cause`.
+void refuse_clocks(self_pointer self, const error& cause);
+
+/// To be called whenever something begins or ends: the idle clock runs while nothing is under way.
+void watch_idle(self_pointer self);
+void on_idle_due(self_pointer self, const idle_due& x);
+void on_idle_look(self_pointer self, const idle_look& x);
+
+// -- sandbox_ends.cpp: what the end of a sandbox and of its commands say of each other
+
+/// What the end of the sandbox is to a command in it.
+outcome outcome_of_end(const sandbox_record& record, bool ran);
+
+/// Whether `known` tells that the sandbox has ended. Then `x` is finished with it once that is
+/// durable: who has the answer finds the sandbox as ended as it says.
+bool waits_for_the_end(self_pointer self, pending_exec& x, const exec_result& known);
+
+// -- sandbox_events.cpp: what the job's events tell. An event goes into the batch that makes
+// durable what it tells, or, where nothing else is written, into one that nobody waits for.
+
+/// `x` begins: its start is told once, whatever is asked of it again. Of a recorded one whoever
+/// calls this sends it, of another it is sent before long.
+void note_exec_started(self_pointer self, pending_exec& x);
+
+/// How it ended; without `how` it never ran, and `detail` says why. Nothing if its start was not
+/// told. Sent as the start is.
+void note_exec_ended(self_pointer self, const pending_exec& x, const outcome* how,
+                     std::string detail = {});
+
+/// The same of a step that an earlier life began.
+void note_step_ended(self_pointer self, std::uint64_t step, const outcome& how);
+
+/// A process that has started; once, whoever learns it how often.
+void note_process_started(self_pointer self, exec_id id);
+
+/// Once, whoever learns it how often, also over restarts: nothing if its start was not told, or its
+/// end was. Without `how` it is unknown.
+void note_process_ended(self_pointer self, exec_id id, std::optional<outcome> how);
+
+/// What the record says and the events do not.
+std::optional<event_kind> untold(const sandbox_record& x);
+
+/// Puts the record into `batch`, and what is to be told of it.
+void write_record(self_pointer self, write_batch& batch);
+
+/// Puts what was noted into `batch`, which is sent next.
+void carry_notes(sandbox_data& data, write_batch& batch);
+
+/// Sends what was noted, if anything.
+void send_notes(self_pointer self);
+
+std::int64_t wall_ms(self_pointer self);
 
 // -- sandbox_call.cpp
 

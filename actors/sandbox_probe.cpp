@@ -16,7 +16,7 @@ using E = sandbox_event;
 
 /// Somebody waits for it to run.
 bool needed(const sandbox_data& data) {
-  return !data.execs.empty() || !data.files.empty()
+  return !data.execs.empty() || !data.files.empty() || processes_wait(data)
          || std::ranges::any_of(data.waiters, [](const sandbox_waiter& x) {
               return x.heading == sandbox_waiter::goal::resumed;
             });
@@ -81,6 +81,7 @@ void settled(self_pointer self) {
 void probe(self_pointer self) {
   auto& data = self->state;
   data.probing = true;
+  forget_told_clocks(data);
   auto probe = ++data.probe;
   data.services.kernel.adopt(data.record.id,
                              [to = sandbox_inside{self}, probe](result<found_sandbox> x) {
@@ -112,6 +113,8 @@ void on_probe_done(self_pointer self, const probe_done& x) {
   }
   data.probing = false;
   discard_unwanted(self, x.execs);
+  data.clocks.inherited = x.execs;
+  std::erase_if(data.clocks.inherited, [&](exec_id exec) { return data.execs.contains(exec); });
   if (!over(data.record.is)) {
     auto target = next(data.record.is, *x.found);
     if (target) {
@@ -121,6 +124,7 @@ void on_probe_done(self_pointer self, const probe_done& x) {
         data.record.wanted = *target;
     }
     rejoin_execs(self);
+    look_for_processes(self);
   }
   settled(self);
   converge(self);

@@ -30,6 +30,13 @@ bool reached(goal x, sandbox_state is) {
   return false;
 }
 
+/// Its start has failed and what there is of it is being removed, for the first time.
+bool clearing_a_failed_start(const sandbox_data& data) {
+  auto cause = data.fault ? data.fault->cause : data.record.cause;
+  return cause == end_cause::start_failed && data.record.is != sandbox_state::terminated
+         && !data.retrying;
+}
+
 } // namespace
 
 void wait(self_pointer self, goal heading, caf::response_promise promise) {
@@ -46,6 +53,9 @@ void answer_waiters(self_pointer self) {
         x.promise.deliver(data.reclaimed);
       else
         x.promise.deliver(ack{});
+    } else if (x.heading == goal::up && clearing_a_failed_start(data)) {
+      // Whoever is told of the failure finds its place free, and its name.
+      data.waiters.push_back(std::move(x));
     } else if (over && x.heading != goal::terminated) {
       // How its start failed is for whoever waits for the start; for the rest it has ended.
       auto code = x.heading == goal::up ? over->code : errc::invalid_state;

@@ -9,11 +9,15 @@ namespace dsec {
 
 namespace {
 
-std::chrono::milliseconds seconds(const YAML::Node& of, const char* field, double otherwise) {
-  auto s = of[field] ? of[field].as<double>() : otherwise;
-  if (s < 0 || s > 1e6)
+std::chrono::milliseconds milliseconds_of(const char* field, double s) {
+  // Not by what is too small or too large: ".nan" is neither.
+  if (!(s >= 0 && s <= 1e6))
     throw std::invalid_argument{fmt::format("{}: {} s is not within 0 and 1000000", field, s)};
   return std::chrono::milliseconds{static_cast<std::int64_t>(s * 1000)};
+}
+
+std::chrono::milliseconds seconds(const YAML::Node& of, const char* field, double otherwise) {
+  return milliseconds_of(field, of[field] ? of[field].as<double>() : otherwise);
 }
 
 std::uint64_t
@@ -33,14 +37,10 @@ void range(const YAML::Node& of, const char* field, std::chrono::milliseconds& l
   auto x = of[field];
   if (!x || !x.IsSequence() || x.size() != 2)
     throw std::invalid_argument{fmt::format("{}: must be [least, most] in seconds", field)};
-  auto ms = [](const YAML::Node& s) {
-    return std::chrono::milliseconds{static_cast<std::int64_t>(s.as<double>() * 1000)};
-  };
-  least = ms(x[0]);
-  most = ms(x[1]);
-  if (least.count() < 0 || most < least)
-    throw std::invalid_argument{
-      fmt::format("{}: least must be 0 or more, and most not less", field)};
+  least = milliseconds_of(field, x[0].as<double>());
+  most = milliseconds_of(field, x[1].as<double>());
+  if (most < least)
+    throw std::invalid_argument{fmt::format("{}: most must not be less than least", field)};
 }
 
 scenario_preemption preemption_of(const YAML::Node& x) {

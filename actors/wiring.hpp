@@ -59,6 +59,11 @@ struct file_done {
   std::shared_ptr<const result<file_reply>> outcome;
 };
 
+struct process_done {
+  std::uint64_t ticket = 0;
+  std::shared_ptr<const result<process_reply>> outcome;
+};
+
 struct stats_done {
   std::uint64_t ticket = 0;
   std::optional<error> failure;
@@ -67,6 +72,28 @@ struct stats_done {
 
 /// From the clock: some file operation or reading of counters has waited for long enough.
 struct answers_due {};
+
+/// Its clocks were told, or not.
+struct clocks_done {
+  std::uint64_t attempt = 0;
+  std::uint64_t version = 0;
+  std::optional<error> failure;
+};
+
+/// It may have been unused for long enough.
+struct idle_due {
+  std::uint64_t timer = 0;
+};
+
+/// What is still kept of commands of an earlier life; or how many processes there are.
+struct idle_look {
+  std::uint64_t look = 0;
+  std::vector<exec_id> execs;
+  std::optional<std::uint32_t> processes;
+};
+
+/// From the clock: events wait for a batch.
+struct notes_due {};
 
 /// The sandbox ended without being asked to.
 struct ended_notice {
@@ -88,6 +115,8 @@ using sandbox_inside = sandbox_actor::extend<
   caf::reacts_to<stop_again>,
   // From the clock.
   caf::reacts_to<answers_due>,
+  // From the clock.
+  caf::reacts_to<notes_due>,
   // From the backend's thread.
   caf::reacts_to<probe_done>,
   // From the backend's thread.
@@ -97,7 +126,15 @@ using sandbox_inside = sandbox_actor::extend<
   // From the backend's thread.
   caf::reacts_to<file_done>,
   // From the backend's thread.
+  caf::reacts_to<process_done>,
+  // From the backend's thread.
   caf::reacts_to<stats_done>,
+  // From the backend's thread, or the clock.
+  caf::reacts_to<clocks_done>,
+  // From the clock.
+  caf::reacts_to<idle_due>,
+  // From the backend's thread.
+  caf::reacts_to<idle_look>,
   // From its node.
   caf::reacts_to<ended_notice>>;
 
@@ -223,7 +260,11 @@ DSEC_MESSAGE(stop_again, x.epoch)
 DSEC_MESSAGE(fate_done, x.probe, x.end)
 DSEC_MESSAGE(exec_done, x.exec, x.attempt, x.outcome)
 DSEC_MESSAGE(file_done, x.ticket, x.outcome)
+DSEC_MESSAGE(process_done, x.ticket, x.outcome)
 DSEC_MESSAGE(stats_done, x.ticket, x.stats)
+DSEC_MESSAGE(clocks_done, x.attempt, x.version, x.failure)
+DSEC_MESSAGE(idle_due, x.timer)
+DSEC_MESSAGE(idle_look, x.look, x.execs, x.processes)
 DSEC_MESSAGE(ended_notice, x.id, x.end)
 DSEC_MESSAGE(begin_life)
 DSEC_MESSAGE(sandbox_changed, x.record)
@@ -232,6 +273,7 @@ DSEC_MESSAGE(sandbox_settled, x.id)
 DSEC_MESSAGE(leak_remains, x.id, x.failure)
 DSEC_MESSAGE(scan_again, x.scan)
 DSEC_MESSAGE(answers_due)
+DSEC_MESSAGE(notes_due)
 DSEC_MESSAGE(acquire_layers, x.layers)
 DSEC_MESSAGE(release_layers, x.layers)
 DSEC_MESSAGE(layer_uses, x.layer)

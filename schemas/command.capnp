@@ -26,7 +26,7 @@ struct ExecSpec {
   # How much of each stream is kept for `wait` and late readers. The first bytes are kept.
 
   hasStdin @6 :Bool;
-  # false: standard input is empty. true: it is what `Exec.stdin` is sent.
+  # false: standard input is empty. true: it is what `Exec.stdin` (or `Process.input`) is sent.
 }
 
 struct Outcome {
@@ -52,6 +52,8 @@ struct Outcome {
     sandboxStopped @8;
     nodeLost @9;
     infrastructure @10;
+    budgetSpent @11;
+    expired @12;
   }
 }
 
@@ -69,6 +71,44 @@ struct ExecResult {
   # From start to exit, frozen time included.
   replayed @7 :Bool;
   # Set by the node: the step was recorded before and did not run again.
+}
+
+struct ProcessTerms {
+  # What makes a command a process: it lives by itself, with a handle.
+
+  name @0 :Text;
+  terminal @1 :Bool;
+  rows @2 :UInt16;
+  columns @3 :UInt16;
+}
+
+struct ProcessInfo {
+  id @0 :UInt64;
+  name @1 :Text;
+  argv @2 :List(Data);
+  terminal @3 :Bool;
+  startedMs @4 :Int64;
+  endedMs @5 :Int64;
+  # Wall clock, since the epoch. 0 = it has not.
+  outBytes @6 :UInt64;
+  errBytes @7 :UInt64;
+  outcome @8 :Outcome;
+  # Means something once it has ended.
+}
+
+enum AttachFrom {
+  # Same order as dsec::attach_from.
+  start @0;
+  tail @1;
+}
+
+interface LossySink {
+  # Where the output of a process goes. A reader that is too slow is not waited for: it skips.
+  write @0 (bytes :Data) -> stream;
+  # At most 64 KiB a call.
+  skipped @1 (bytes :UInt64) -> stream;
+  # So many bytes, before what comes next, are kept no more.
+  end @2 ();
 }
 
 interface ByteSink {

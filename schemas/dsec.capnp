@@ -4,11 +4,16 @@
 # a running command (`ExecHandle`). Errors travel as values.
 
 using Cxx = import "/capnp/c++.capnp";
+using import "command.capnp".AttachFrom;
 using import "command.capnp".ByteSink;
 using import "command.capnp".ExecResult;
+using import "command.capnp".LossySink;
+using import "command.capnp".ProcessInfo;
+using import "command.capnp".ProcessTerms;
 using import "error.capnp".Error;
 using import "file.capnp".DirectoryEntry;
 using import "file.capnp".FileStatus;
+using import "file.capnp".TreeReport;
 using Records = import "records.capnp";
 $Cxx.namespace("dsec::wire");
 
@@ -23,16 +28,16 @@ interface Dsec {
 
   sandbox @3 (id :Text) -> (error :Error, sandbox :Sandbox);
 
-  subscribe @4 (listener :ChangeListener) -> ();
-  # Every state change from now on, until the listener or the connection goes.
+  obsolete4 @4 () -> ();
 
   job @5 (name :Text) -> (error :Error, job :Job);
-  # The job of that name as it is; neither creates, nor renews, nor resumes. not_found if closed.
+  # The job of that name as it is; neither creates, nor renews, nor resumes. Of a closed one its events are left.
 }
 
 struct CreateItem {
   environment @0 :Records.Environment;
   idempotencyKey @1 :Text;
+  clocks @2 :Records.Clocks;
 }
 
 struct Created {
@@ -52,6 +57,13 @@ interface Job {
   resume @3 () -> (error :Error);
   close @4 () -> (error :Error);
   list @5 (withEnded :Bool) -> (error :Error, sandboxes :List(SandboxInfo));
+
+  events @6 (cursor :UInt64, count :UInt32)
+    -> (error :Error, events :List(Records.EventRecord), next :UInt64, oldest :UInt64);
+  # At most `count` (and 1000) that are there now, from `cursor`, or from the oldest that is kept if that is later.
+
+  follow @7 (cursor :UInt64, listener :EventListener) -> (error :Error);
+  # All from `cursor`, then live, until the listener or the connection goes.
 
   enum PreemptMode {
     # Same order as dsec::preempt_mode.
@@ -99,7 +111,7 @@ interface Sandbox {
   # `wait` answers; output of a recorded step is in the result alone.
 
   readFile @1 (path :Data, bytesMax :UInt64) -> (error :Error, bytes :Data);
-  # At most 4 MiB over this connection; larger files are read with a command.
+  # At most 4 MiB over this connection; larger files come with `pack`, as `dsec cp` does it.
   writeFile @2 (path :Data, bytes :Data, mode :UInt32) -> (error :Error);
   listFiles @3 (path :Data) -> (error :Error, entries :List(DirectoryEntry));
   stat @4 (path :Data) -> (error :Error, status :FileStatus);
@@ -109,6 +121,16 @@ interface Sandbox {
   stop @7 () -> (error :Error);
   info @8 () -> (error :Error, info :SandboxInfo);
   stats @9 () -> (error :Error, stats :SandboxStats);
+
+  spawn @11 (request :ExecRequest, terms :ProcessTerms, openInput :Bool)
+    -> (error :Error, process :ProcessHandle, id :UInt64);
+  processes @12 () -> (error :Error, processes :List(ProcessInfo));
+  process @13 (id :UInt64, name :Text) -> (error :Error, process :ProcessHandle, info :ProcessInfo);
+  # By name if `name` is not empty: the one that lives, else the last that ended.
+
+  unpack @14 (path :Data) -> (error :Error, archive :ByteSink, unpacking :UnpackingHandle);
+  pack @15 (path :Data, archive :ByteSink) -> (error :Error, report :TreeReport);
+  setClocks @16 (clocks :Records.Clocks) -> (error :Error);
 
   log @10 (withOutputOf :UInt64, hasStep :Bool) -> (error :Error, steps :List(StepInfo));
   # The recorded trajectory in order of steps, outputs left out; or, with `hasStep`, that step alone with its output.
@@ -120,6 +142,28 @@ interface ExecHandle {
   wait @0 () -> (error :Error, result :ExecResult);
   signal @1 (number :Int32) -> ();
   cancel @2 () -> ();
+}
+
+interface ProcessHandle {
+  # Dropping it does nothing to the process.
+
+  wait @0 () -> (error :Error, result :ExecResult);
+  attach @1 (from :AttachFrom, stdout :LossySink, stderr :LossySink) -> (error :Error);
+  # Answers when the sinks have all; dropping the call detaches.
+
+  input @2 (bytes :Data, end :Bool) -> (error :Error);
+  resize @3 (rows :UInt16, columns :UInt16) -> (error :Error);
+  signal @4 (number :Int32, tree :Bool) -> (error :Error);
+  kill @5 () -> (error :Error);
+  remove @6 () -> (error :Error);
+}
+
+interface UnpackingHandle {
+  finish @0 () -> (error :Error, report :TreeReport);
+}
+
+interface EventListener {
+  event @0 (event :Records.EventRecord) -> stream;
 }
 
 struct SandboxInfo {
@@ -134,6 +178,7 @@ struct SandboxInfo {
   steps @6 :UInt64;
   createdMs @7 :Int64;
   endedMs @8 :Int64;
+  clocks @9 :Records.Clocks;
 }
 
 struct SandboxStats {
@@ -143,24 +188,19 @@ struct SandboxStats {
   processes @3 :UInt32;
   cpuUs @4 :UInt64;
   oomKills @5 :UInt64;
+  memoryLimitBytes @6 :UInt64;
+  processesLimit @7 :UInt32;
+  cpuLimitMilli @8 :UInt32;
+  diskBytes @9 :UInt64;
+  diskLimitBytes @10 :UInt64;
+  readBytes @11 :UInt64;
+  writtenBytes @12 :UInt64;
+  timeToLiveLeftMs @13 :Int64;
+  rolloutBudgetLeftMs @14 :Int64;
 }
 
 struct StepInfo {
   step @0 :UInt64;
   ended @1 :Bool;
   result @2 :ExecResult;
-}
-
-struct Change {
-  sequence @0 :UInt64;
-  atMs @1 :Int64;
-  sandbox @2 :Text;
-  job @3 :Text;
-  state @4 :UInt8;
-  cause @5 :UInt8;
-  detail @6 :Text;
-}
-
-interface ChangeListener {
-  changed @0 (change :Change) -> stream;
 }

@@ -23,6 +23,21 @@ struct FileStatus {
   }
 }
 
+struct TreeReport {
+  # What moving a whole tree did.
+
+  entries @0 :UInt64;
+  bytes @1 :UInt64;
+  refused @2 :List(Refusal);
+  # The first of them.
+  refusedTotal @3 :UInt64;
+
+  struct Refusal {
+    path @0 :Data;
+    why @1 :Text;
+  }
+}
+
 struct DirectoryEntry {
   name @0 :Data;
   status @1 :FileStatus;

@@ -4,12 +4,17 @@
 # values (`error`), so that a broken connection is the only exception there is.
 
 using Cxx = import "/capnp/c++.capnp";
+using import "command.capnp".AttachFrom;
 using import "command.capnp".ByteSink;
 using import "command.capnp".ExecResult;
 using import "command.capnp".ExecSpec;
+using import "command.capnp".LossySink;
+using import "command.capnp".ProcessInfo;
+using import "command.capnp".ProcessTerms;
 using import "error.capnp".Error;
 using import "file.capnp".DirectoryEntry;
 using import "file.capnp".FileStatus;
+using import "file.capnp".TreeReport;
 $Cxx.namespace("dsec::wire");
 
 interface InitGate {
@@ -28,7 +33,7 @@ struct Hello {
   phase @1 :Phase;
   # What the sandbox is now, lease expiry included.
   execs @2 :List(UInt64);
-  # Ids of the execs whose outcome is not yet acknowledged, running ones included.
+  # Ids of the execs whose outcome is not yet acknowledged, running ones included. No processes.
 
   enum Phase {
     running @0;
@@ -82,6 +87,35 @@ interface Init {
   signal @11 (id :UInt64, number :Int32) -> (error :Error);
   # As Exec.signal; not_found if there is no such exec.
 
+  spawn @12 (id :UInt64, spec :ExecSpec, terms :ProcessTerms, stdin :Data, keepInput :Bool)
+    -> (error :Error, process :Process);
+  # Starts a process, or joins the one that has this id already. Standard input begins with `stdin` and,
+  # without `keepInput`, ends with it. invalid_state when a process that lives has its name.
+
+  processes @13 () -> (processes :List(ProcessInfo));
+  # In order of their start.
+
+  process @14 (id :UInt64) -> (error :Error, process :Process);
+  # not_found if there is none of that id.
+
+  unpack @15 (path :Data) -> (error :Error, archive :ByteSink, unpacking :Unpacking);
+  # A tar archive (any that libarchive reads, compressed or not) written to `archive` appears below the directory
+  # `path`, made if it is missing. Entries are resolved beneath it; what would lie outside, devices, and what
+  # else the tree policy refuses is left out and told.
+
+  pack @16 (path :Data, archive :ByteSink) -> (error :Error, report :TreeReport);
+  # The tree below `path`, or one file, as a pax archive, to `archive`; answers when it has all.
+
+  replace @17 (path :Data, permissions :UInt32, makeParents :Bool)
+    -> (error :Error, file :Replacing);
+  # A new file for the place of `path`, which nobody sees there until it is finished. A final symbolic link is
+  # followed, to the file that is replaced; that one's mode and owner are kept.
+
+  clocks @18 (timeToLiveMs :UInt64, rolloutBudgetMs :UInt64);
+  # Both as totals: the first from the sandbox's creation, the second of the time in which it was not frozen, from
+  # its assignment; 0 = that clock does not run. When one has passed, dsec-init ends the sandbox and leaves
+  # run/<id>.end with the cause.
+
   enum OpenMode {
     read @0;
     write @1;
@@ -102,7 +136,7 @@ interface Exec {
   # is dropped.
 
   signal @2 (number :Int32) -> (error :Error);
-  # To the main process.
+  # To the main process and its process group, as a terminal's keys do.
 
   cancel @3 ();
   # Kills the command's whole process tree, background children included; outcome `cancelled`.
@@ -122,6 +156,39 @@ interface File {
   list @2 () -> (error :Error, entries :List(DirectoryEntry));
 }
 
+interface Process {
+  wait @0 () -> (result :ExecResult);
+  # Answers when the main process has ended, its output is drained and its tree is gone.
+
+  attach @1 (from :AttachFrom, stdout :LossySink, stderr :LossySink) -> ();
+  # Any number at once. Answers when both streams have ended and the sinks have all.
+
+  input @2 (bytes :Data, end :Bool) -> (error :Error);
+  # Answers when the process's pipe or terminal has taken it.
+
+  resize @3 (rows :UInt16, columns :UInt16) -> (error :Error);
+  signal @4 (number :Int32, tree :Bool) -> (error :Error);
+  kill @5 ();
+  # The whole tree; outcome `cancelled`.
+
+  remove @6 () -> (error :Error);
+}
+
+interface Replacing {
+  # Dropped without `finish`, it leaves nothing behind.
+
+  write @0 (bytes :Data) -> (error :Error);
+  # At the end. At most 1 MiB a call.
+
+  finish @1 () -> (error :Error);
+  # It is in its place.
+}
+
+interface Unpacking {
+  finish @0 () -> (error :Error, report :TreeReport);
+  # Answers when the archive has ended and all of it lies there.
+}
+
 struct Stats {
   memoryBytes @0 :UInt64;
   memoryPeakBytes @1 :UInt64;
@@ -129,4 +196,14 @@ struct Stats {
   processes @3 :UInt32;
   cpuUs @4 :UInt64;
   oomKills @5 :UInt64;
+  memoryLimitBytes @6 :UInt64;
+  processesLimit @7 :UInt32;
+  cpuLimitMilli @8 :UInt32;
+  diskBytes @9 :UInt64;
+  diskLimitBytes @10 :UInt64;
+  readBytes @11 :UInt64;
+  writtenBytes @12 :UInt64;
+  timeToLiveLeftMs @13 :UInt64;
+  rolloutBudgetLeftMs @14 :UInt64;
+  # 0 = the clock does not run.
 }

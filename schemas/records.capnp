@@ -25,6 +25,20 @@ struct Lease {
   # Silence of the trainer after which its sandboxes are paused, and stopped. 0 = never.
 }
 
+struct Clocks {
+  timeToLiveMs @0 :Int64;
+  rolloutBudgetMs @1 :Int64;
+  idleTimeoutMs @2 :Int64;
+  # 0 = that clock does not run.
+  onIdle @3 :OnIdle;
+
+  enum OnIdle {
+    # Same order as dsec::idle_action.
+    reclaim @0;
+    stop @1;
+  }
+}
+
 struct JobRecord {
   # Column family `job`, key: the job's name.
 
@@ -94,6 +108,10 @@ struct SandboxRecord {
   createdMs @11 :Int64;
   endedMs @12 :Int64;
   # Wall clock, since the epoch. 0 = it has not.
+  clocks @13 :Clocks;
+  told @14 :EventRecord.Kind;
+  processes @15 :List(UInt64);
+  # What the job's events tell of it: the last change of its state, and processes that live.
 
   enum State {
     # Same order as dsec::sandbox_state.
@@ -119,6 +137,9 @@ struct SandboxRecord {
     startFailed @3;
     selfInflicted @4;
     infrastructure @5;
+    timeToLive @6;
+    rolloutBudget @7;
+    idle @8;
   }
 }
 
@@ -155,4 +176,38 @@ struct StepOutput {
   out @0 :Data;
   err @1 :Data;
   # The first bytes of each stream, as many as the exec's spool kept.
+}
+
+struct EventRecord {
+  # Column family `event`, key: the job's name and the cursor. Without a cursor in the key: the job was forgotten, and
+  # its next event comes after `cursor`.
+
+  job @0 :Text;
+  cursor @1 :UInt64;
+  atMs @2 :Int64;
+  sandbox @3 :Text;
+  index @4 :UInt64;
+  kind @5 :Kind;
+  exec @6 :UInt64;
+  hasStep @7 :Bool;
+  step @8 :UInt64;
+  hasOutcome @9 :Bool;
+  outcome @10 :StepRecord.Outcome;
+  cause @11 :SandboxRecord.Cause;
+  detail @12 :Data;
+
+  enum Kind {
+    # Same order as dsec::event_kind.
+    created @0;
+    running @1;
+    paused @2;
+    reclaimed @3;
+    resumed @4;
+    execStarted @5;
+    execEnded @6;
+    processStarted @7;
+    processEnded @8;
+    failed @9;
+    stopped @10;
+  }
 }

@@ -6,7 +6,7 @@ using Cxx = import "/capnp/c++.capnp";
 using import "error.capnp".Error;
 $Cxx.namespace("dsec::wire");
 
-const spawnerProtocol :UInt32 = 1;
+const spawnerProtocol :UInt32 = 2;
 # Of this file and of init.capnp, which the sandboxes of a spawner speak. One more whenever the two sides
 # of it would misunderstand each other; what is only added changes nothing.
 
@@ -27,6 +27,9 @@ struct Request {
     # Destroys what is left, unmounts layers and scratch, removes the swap file, and ends.
     # Refused with invalid_state while sandboxes live.
   }
+  epoch @7 :UInt64;
+  # Of the node that asks; 0 = none asks. What a node of a later epoch has entered, one of an earlier epoch may
+  # not destroy: invalid_state.
 }
 
 struct Create {
@@ -45,6 +48,11 @@ struct Create {
   pauseAfterMs @8 :UInt64;
   stopAfterMs @9 :UInt64;
   # The job's lease, counted from now; 0 = none.
+  timeToLiveMs @10 :UInt64;
+  rolloutBudgetMs @11 :UInt64;
+  # As Init.clocks.
+  ageMs @12 :UInt64;
+  # How long ago it was created: the time to live counts from then.
 }
 
 struct Reply {

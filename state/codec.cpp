@@ -117,6 +117,19 @@ lease_terms read(wire::Lease::Reader in) {
           std::chrono::milliseconds{in.getStopAfterMs()}};
 }
 
+void write(wire::Clocks::Builder out, const sandbox_clocks& x) {
+  out.setTimeToLiveMs(x.time_to_live.count());
+  out.setRolloutBudgetMs(x.rollout_budget.count());
+  out.setIdleTimeoutMs(x.idle_timeout.count());
+  out.setOnIdle(to_wire<wire::Clocks::OnIdle>(x.on_idle));
+}
+
+sandbox_clocks read(wire::Clocks::Reader in) {
+  using std::chrono::milliseconds;
+  return {milliseconds{in.getTimeToLiveMs()}, milliseconds{in.getRolloutBudgetMs()},
+          milliseconds{in.getIdleTimeoutMs()}, from_wire(in.getOnIdle(), idle_action::stop)};
+}
+
 void write(wire::Environment::Builder out, const environment& x) {
   auto layers = out.initLayers(static_cast<unsigned>(x.layers.size()));
   for (unsigned i = 0; i < layers.size(); ++i)
@@ -163,7 +176,7 @@ void write(wire::StepRecord::Outcome::Builder out, const outcome& x) {
 
 outcome read(wire::StepRecord::Outcome::Reader in) {
   outcome x;
-  x.kind = from_wire(in.getKind(), outcome_kind::infrastructure);
+  x.kind = from_wire(in.getKind(), outcome_kind_last);
   x.code = in.getCode();
   x.limit_bytes = in.getLimitBytes();
   x.peak_bytes = in.getPeakBytes();
@@ -211,6 +224,32 @@ std::string encode(const sandbox_record& x) {
   out.setDetail(raw(x.detail));
   out.setCreatedMs(x.created_ms);
   out.setEndedMs(x.ended_ms);
+  write(out.initClocks(), x.clocks);
+  out.setTold(to_wire<wire::EventRecord::Kind>(x.told));
+  auto processes = out.initProcesses(static_cast<unsigned>(x.processes.size()));
+  for (unsigned i = 0; i < processes.size(); ++i)
+    processes.set(i, x.processes[i]);
+  return sealed(message);
+}
+
+std::string encode(const job_event& x) {
+  capnp::MallocMessageBuilder message;
+  auto out = message.initRoot<wire::EventRecord>();
+  out.setJob(text(x.job.str()));
+  out.setCursor(x.cursor);
+  out.setAtMs(x.at_ms);
+  out.setSandbox(text(x.sandbox.str()));
+  out.setIndex(x.index);
+  out.setKind(to_wire<wire::EventRecord::Kind>(x.kind));
+  out.setExec(x.exec);
+  out.setHasStep(x.step.has_value());
+  out.setStep(x.step.value_or(0));
+  if (x.outcome) {
+    out.setHasOutcome(true);
+    write(out.initOutcome(), *x.outcome);
+  }
+  out.setCause(to_wire<wire::SandboxRecord::Cause>(x.cause));
+  out.setDetail(raw(x.detail));
   return sealed(message);
 }
 
@@ -278,10 +317,34 @@ result<sandbox_record> decode_sandbox(std::string_view bytes) {
     x.is = from_wire(in.getIs(), sandbox_state::lost);
     x.wanted = from_wire(in.getWanted(), sandbox_state::lost);
     x.held = in.getHeld();
-    x.cause = from_wire(in.getCause(), end_cause::infrastructure);
+    x.cause = from_wire(in.getCause(), end_cause_last);
     x.detail = bytes_of(in.getDetail());
     x.created_ms = in.getCreatedMs();
     x.ended_ms = in.getEndedMs();
+    x.clocks = read(in.getClocks());
+    x.told = from_wire(in.getTold(), event_kind_last);
+    for (auto process : in.getProcesses())
+      x.processes.push_back(process);
+    return x;
+  });
+}
+
+result<job_event> decode_event(std::string_view bytes) {
+  return decode<wire::EventRecord>("event", bytes, [](wire::EventRecord::Reader in) {
+    job_event x;
+    x.job = job_id{text_of(in.getJob())};
+    x.cursor = in.getCursor();
+    x.at_ms = in.getAtMs();
+    x.sandbox = sandbox_id{text_of(in.getSandbox())};
+    x.index = in.getIndex();
+    x.kind = from_wire(in.getKind(), event_kind_last);
+    x.exec = in.getExec();
+    if (in.getHasStep())
+      x.step = in.getStep();
+    if (in.getHasOutcome())
+      x.outcome = read(in.getOutcome());
+    x.cause = from_wire(in.getCause(), end_cause_last);
+    x.detail = bytes_of(in.getDetail());
     return x;
   });
 }

@@ -82,6 +82,10 @@ std::string_view to_string(outcome_kind x) {
     return "node_lost";
   case outcome_kind::infrastructure:
     return "infrastructure";
+  case outcome_kind::budget_spent:
+    return "budget_spent";
+  case outcome_kind::expired:
+    return "expired";
   }
   return "unknown";
 }

@@ -26,7 +26,11 @@ enum class outcome_kind : std::uint8_t {
   sandbox_stopped, ///< The sandbox was stopped while it ran.
   node_lost,       ///< The node is gone; what became of it is unknown.
   infrastructure,  ///< Our fault; `cause` says which. Never the agent's doing.
+  budget_spent,    ///< The sandbox's rollout budget ran out while it ran.
+  expired,         ///< The sandbox's time to live ran out while it ran.
 };
+
+inline constexpr auto outcome_kind_last = outcome_kind::expired;
 
 std::string_view to_string(outcome_kind x);
 

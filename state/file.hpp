@@ -27,4 +27,21 @@ struct directory_entry {
   file_status status;
 };
 
+/// What moving a whole tree did.
+struct tree_report {
+  std::uint64_t entries = 0; ///< Moved.
+  std::uint64_t bytes = 0;   ///< Of file contents.
+
+  struct refusal {
+    std::string path; ///< As the archive or the tree names it; byte-exact.
+    std::string why;
+  };
+
+  /// What was left out, in order; the first `refusals_told_max` of `refused_total`.
+  std::vector<refusal> refused;
+  std::uint64_t refused_total = 0;
+};
+
+inline constexpr std::size_t refusals_told_max = 1000;
+
 } // namespace dsec

@@ -31,6 +31,10 @@ public:
     return inner_->job(id);
   }
 
+  result<event_page> events(const job_id& job, std::uint64_t cursor, std::uint64_t count) override {
+    return inner_->events(job, cursor, count);
+  }
+
 private:
   std::unique_ptr<store> inner_;
 };

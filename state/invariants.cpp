@@ -1,6 +1,7 @@
 #include "state/invariants.hpp"
 
 #include "state/format.hpp"
+#include "state/idempotency.hpp"
 
 #include <fmt/format.h>
 
@@ -56,7 +57,7 @@ private:
     require(sandboxes_.emplace(x.id).second, "sandbox {}: recorded twice", x.id);
     check_id(x);
     check_lease(fmt::format("sandbox {}", x.id), x.lease);
-    if (!x.idempotency_key.empty()) {
+    if (!x.idempotency_key.empty() && !frees_key(x)) {
       auto [i, fresh] = keys_.emplace(std::pair{x.job, x.idempotency_key}, x.id);
       require(fresh, "sandbox {}: its idempotency key \"{}\" is that of {} in job {}", x.id,
               x.idempotency_key, i->second, x.job);

@@ -45,6 +45,8 @@ std::string_view to_string(family x) {
     return "environment";
   case family::idempotency:
     return "idempotency";
+  case family::event:
+    return "event";
   }
   return "unknown";
 }
@@ -61,6 +63,16 @@ std::string idempotency_key(const job_id& job, std::string_view key) {
   auto out = job.str();
   out += '\0';
   out += key;
+  return out;
+}
+
+std::string event_prefix(const job_id& job) {
+  return job.str() + '\0';
+}
+
+std::string event_key(const job_id& job, std::uint64_t cursor) {
+  auto out = event_prefix(job);
+  append(out, cursor);
   return out;
 }
 

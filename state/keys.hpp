@@ -17,6 +17,8 @@
 ///   trajectory   'r' | node (9) | sequence (8) | step (8)         StepRecord
 ///   trajectory   'o' | node (9) | sequence (8) | step (8)         StepOutput
 ///   idempotency  job name | 0x00 | idempotency key                the sandbox's id, as text
+///   event        job name | 0x00 | cursor (8)                     EventRecord
+///   event        job name | 0x00                                  EventRecord; see event_log.hpp
 ///   project, environment                                          nothing yet
 ///
 /// Numbers are big-endian, so that a scan is in order of birth and of steps.
@@ -31,17 +33,22 @@ enum class family : std::uint8_t {
   trajectory,
   environment,
   idempotency,
+  event,
 };
 
-inline constexpr std::array families{family::meta,       family::project,    family::job,
-                                     family::sandbox,    family::trajectory, family::environment,
-                                     family::idempotency};
+inline constexpr std::array families{family::meta,        family::project,    family::job,
+                                     family::sandbox,     family::trajectory, family::environment,
+                                     family::idempotency, family::event};
 
 std::string_view to_string(family x);
 
 std::string meta_key();
 std::string job_key(const job_id& job);
 std::string idempotency_key(const job_id& job, std::string_view key);
+
+/// What the keys of all events of a job begin with; as a key, the place for where it goes on.
+std::string event_prefix(const job_id& job);
+std::string event_key(const job_id& job, std::uint64_t cursor);
 
 /// invalid_argument if `sandbox` is no sandbox id. The same holds for all below.
 result<std::string> sandbox_key(const sandbox_id& sandbox);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 
 namespace dsec {
@@ -10,7 +11,7 @@ namespace {
 
 class memory_values final : public key_values {
 public:
-  result<void> write(const std::vector<key_write>& writes) override {
+  result<void> write(const std::vector<key_write>& writes, write_mode) override {
     for (const auto& x : writes) {
       auto& keys = of(x.family);
       switch (x.what) {
@@ -36,12 +37,26 @@ public:
     return std::optional{i->second};
   }
 
-  result<void> scan(family in, std::string_view prefix, const visitor& visit) override {
+  result<void>
+  scan(family in, std::string_view prefix, std::string_view from, const visitor& visit) override {
     const auto& keys = of(in);
-    for (auto i = keys.lower_bound(prefix); i != keys.end() && i->first.starts_with(prefix); ++i)
-      if (auto ok = visit(i->first, i->second); !ok)
-        return ok;
+    for (auto i = keys.lower_bound(std::max(prefix, from));
+         i != keys.end() && i->first.starts_with(prefix); ++i) {
+      auto go = visit(i->first, i->second);
+      if (!go)
+        return go.error();
+      if (*go == then::stop)
+        break;
+    }
     return {};
+  }
+
+  result<std::optional<std::string>> last_key(family in, std::string_view prefix) override {
+    const auto& keys = of(in);
+    auto after = keys.lower_bound(after_prefix(std::string{prefix}));
+    if (after == keys.begin() || !std::prev(after)->first.starts_with(prefix))
+      return std::optional<std::string>{};
+    return std::optional{std::prev(after)->first};
   }
 
 private:

@@ -1,6 +1,7 @@
 #include "state/record_store.hpp"
 
 #include "state/codec.hpp"
+#include "state/event_log.hpp"
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@ namespace dsec {
 namespace {
 
 using kind = key_write::kind;
+using write_mode = key_values::write_mode;
 
 error at_key(const error& e, family in, std::string_view name) {
   return {e.code, fmt::format("{} of {} {}", e.message, to_string(in), name)};
@@ -21,9 +23,10 @@ error at_key(const error& e, family in, std::string_view name) {
 /// the bytes below do not show it yet.
 class write_builder {
 public:
-  explicit write_builder(key_values& bytes) : bytes_{bytes} {}
+  write_builder(key_values& bytes, event_log& events) : bytes_{bytes}, events_{events} {}
 
   result<void> add(const write_batch& batch) {
+    auto before = writes_.size();
     for (const auto& x : batch.jobs)
       put(family::job, job_key(x.id), encode(x));
     for (const auto& x : batch.sandboxes)
@@ -32,16 +35,33 @@ public:
     for (const auto& x : batch.steps)
       if (auto ok = add(x); !ok)
         return ok;
+    for (const auto& [sandbox, step] : batch.refused_steps)
+      if (auto ok = refuse(sandbox, step); !ok)
+        return ok;
     if (!batch.meta.empty())
       put(family::meta, meta_key(), encode(batch.meta.back()));
     for (const auto& x : batch.forgotten)
       if (auto ok = forget(x); !ok)
         return ok;
+    if (writes_.size() > before || !batch.forgotten_jobs.empty())
+      mode_ = write_mode::synced;
+    for (const auto& x : batch.events)
+      if (auto ok = events_.add(x, writes_); !ok)
+        return ok;
+    for (const auto& x : batch.forgotten_jobs)
+      if (auto ok = events_.forget(x, writes_); !ok)
+        return ok;
     return {};
   }
 
-  const std::vector<key_write>& writes() const {
-    return writes_;
+  /// All in one write.
+  result<void> write() {
+    if (writes_.empty())
+      return {};
+    auto done = bytes_.write(writes_, mode_);
+    if (done)
+      events_.done();
+    return done;
   }
 
 private:
@@ -69,6 +89,15 @@ private:
       writes_.push_back({kind::erase, family::trajectory, std::move(place), {}});
     else
       put(family::trajectory, std::move(place), std::move(output));
+    return {};
+  }
+
+  result<void> refuse(const sandbox_id& id, std::uint64_t step) {
+    auto key = step_key(id, step);
+    if (!key)
+      return key.error();
+    writes_.push_back({kind::erase, family::trajectory, *std::move(key), {}});
+    writes_.push_back({kind::erase, family::trajectory, *output_key(id, step), {}});
     return {};
   }
 
@@ -110,7 +139,9 @@ private:
   }
 
   key_values& bytes_;
+  event_log::addition events_;
   std::vector<key_write> writes_;
+  write_mode mode_ = write_mode::written;
   std::unordered_map<sandbox_id, std::string> entries_;
 };
 
@@ -145,13 +176,11 @@ public:
   }
 
   result<void> commit(const std::vector<std::shared_ptr<const write_batch>>& batches) override {
-    write_builder builder{*bytes_};
+    write_builder builder{*bytes_, events_};
     for (const auto& x : batches)
       if (auto ok = builder.add(*x); !ok)
         return ok;
-    if (builder.writes().empty())
-      return {};
-    return bytes_->write(builder.writes());
+    return builder.write();
   }
 
   result<step_record> step(const sandbox_id& sandbox, std::uint64_t step) override {
@@ -210,6 +239,10 @@ public:
     return record;
   }
 
+  result<event_page> events(const job_id& job, std::uint64_t cursor, std::uint64_t count) override {
+    return events_.read(job, cursor, count);
+  }
+
 private:
   result<void> scan_steps(std::string_view prefix, std::vector<step_record>& out) {
     auto own_key = [](const step_record& x) {
@@ -221,8 +254,9 @@ private:
   template <class Record, class Decode, class Key>
   result<void>
   scan(family in, std::string_view prefix, std::vector<Record>& out, Decode decode, Key own_key) {
+    using then = key_values::then;
     return bytes_->scan(
-      in, prefix, [&](std::string_view key, std::string_view value) -> result<void> {
+      in, prefix, prefix, [&](std::string_view key, std::string_view value) -> result<then> {
         auto record = decode(value);
         if (!record)
           return at_key(record.error(), in, fmt::format("number {}", out.size()));
@@ -232,11 +266,12 @@ private:
                        fmt::format("load {} number {}: it stands under the key of another",
                                    to_string(in), out.size())};
         out.push_back(*std::move(record));
-        return {};
+        return then::on;
       });
   }
 
   std::unique_ptr<key_values> bytes_;
+  event_log events_{*bytes_};
 };
 
 } // namespace

@@ -38,6 +38,12 @@ std::string_view to_string(end_cause x) {
     return "self_inflicted";
   case end_cause::infrastructure:
     return "infrastructure";
+  case end_cause::time_to_live:
+    return "time_to_live";
+  case end_cause::rollout_budget:
+    return "rollout_budget";
+  case end_cause::idle:
+    return "idle";
   }
   return "unknown";
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "state/clocks.hpp"
 #include "state/environment.hpp"
+#include "state/event_kind.hpp"
 #include "state/exec.hpp"
 #include "state/ids.hpp"
 #include "state/sandbox_lifecycle.hpp"
@@ -52,7 +54,12 @@ enum class end_cause : std::uint8_t {
   start_failed,   ///< It never ran; `detail` says why.
   self_inflicted, ///< The agent destroyed its own sandbox.
   infrastructure, ///< Ours: dsec-init gone, node rebooted, kernel facility failed.
+  time_to_live,   ///< Its time to live ran out.
+  rollout_budget, ///< Its rollout budget ran out.
+  idle,           ///< Nobody used it for its idle time-out, and `on_idle` is stop.
 };
+
+inline constexpr auto end_cause_last = end_cause::idle;
 
 std::string_view to_string(end_cause x);
 
@@ -63,6 +70,7 @@ struct sandbox_record {
   std::string idempotency_key; ///< Empty: none.
   dsec::environment environment;
   lease_terms lease;
+  sandbox_clocks clocks;
   sandbox_state is = sandbox_state::pending;
   /// Where the actor is heading: running, paused, reclaimed or terminated.
   sandbox_state wanted = sandbox_state::running;
@@ -72,6 +80,10 @@ struct sandbox_record {
   std::string detail;
   std::int64_t created_ms = 0;
   std::int64_t ended_ms = 0;
+  /// The last change of its state that the job's events tell, so that none is told twice.
+  event_kind told = event_kind::created;
+  /// Processes whose start the job's events tell, and whose end they do not.
+  std::vector<exec_id> processes;
 };
 
 /// One recorded exec of a sandbox's trajectory.

@@ -18,17 +18,7 @@ struct sandbox_info {
   std::uint64_t steps = 0; ///< Recorded and durable.
   std::int64_t created_ms = 0;
   std::int64_t ended_ms = 0;
-};
-
-/// A state change, told after it is durable. One ordered stream per process.
-struct sandbox_change {
-  std::uint64_t sequence = 0; ///< From 1, without gaps.
-  std::int64_t at_ms = 0;     ///< Wall clock, since the epoch.
-  sandbox_id sandbox;
-  job_id job;
-  sandbox_state state = sandbox_state::pending;
-  end_cause cause = end_cause::none;
-  std::string detail;
+  sandbox_clocks clocks;
 };
 
 struct preempt_report {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -48,7 +49,7 @@ public:
     db_->Close();
   }
 
-  result<void> write(const std::vector<key_write>& writes) override {
+  result<void> write(const std::vector<key_write>& writes, write_mode mode) override {
     rocksdb::WriteBatch batch;
     for (const auto& x : writes) {
       auto* in = handle(x.family);
@@ -68,7 +69,7 @@ public:
         return store_error(status, fmt::format("add to batch of {}", to_string(x.family)));
     }
     rocksdb::WriteOptions durable;
-    durable.sync = true;
+    durable.sync = mode == write_mode::synced;
     if (auto status = db_->Write(durable, &batch); !status.ok())
       return store_error(status, fmt::format("commit {} writes", writes.size()));
     return {};
@@ -84,19 +85,44 @@ public:
     return std::optional{std::move(value)};
   }
 
-  result<void> scan(family in, std::string_view prefix, const visitor& visit) override {
-    rocksdb::ReadOptions once;
-    once.fill_cache = false;
-    std::unique_ptr<rocksdb::Iterator> i{db_->NewIterator(once, handle(in))};
-    for (i->Seek(slice(prefix)); i->Valid() && view(i->key()).starts_with(prefix); i->Next())
-      if (auto ok = visit(view(i->key()), view(i->value())); !ok)
-        return ok;
+  result<void>
+  scan(family in, std::string_view prefix, std::string_view from, const visitor& visit) override {
+    auto i = iterator(in);
+    for (i->Seek(slice(std::max(prefix, from))); i->Valid() && view(i->key()).starts_with(prefix);
+         i->Next()) {
+      auto go = visit(view(i->key()), view(i->value()));
+      if (!go)
+        return go.error();
+      if (*go == then::stop)
+        break;
+    }
     if (!i->status().ok())
       return store_error(i->status(), fmt::format("scan {}", to_string(in)));
     return {};
   }
 
+  result<std::optional<std::string>> last_key(family in, std::string_view prefix) override {
+    auto i = iterator(in);
+    // The first key behind them may be there itself.
+    auto after = after_prefix(std::string{prefix});
+    i->SeekForPrev(after);
+    if (i->Valid() && view(i->key()) == after)
+      i->Prev();
+    if (!i->status().ok())
+      return store_error(i->status(), fmt::format("seek in {}", to_string(in)));
+    if (!i->Valid() || !view(i->key()).starts_with(prefix))
+      return std::optional<std::string>{};
+    return std::optional{i->key().ToString()};
+  }
+
 private:
+  /// For one pass over what is seldom read again.
+  std::unique_ptr<rocksdb::Iterator> iterator(family in) const {
+    rocksdb::ReadOptions once;
+    once.fill_cache = false;
+    return std::unique_ptr<rocksdb::Iterator>{db_->NewIterator(once, handle(in))};
+  }
+
   /// `handles_` is in the order of `families`, with RocksDB's own default family last.
   rocksdb::ColumnFamilyHandle* handle(family x) const {
     return handles_[static_cast<std::size_t>(x)];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "state/event.hpp"
 #include "state/records.hpp"
 
 #include <filesystem>
@@ -14,9 +15,16 @@ struct write_batch {
   std::vector<sandbox_record> sandboxes;
   /// Steps are written without loading them: begun (no result) and ended (with result) overwrite.
   std::vector<step_record> steps;
+  /// Steps that were begun and never ran: nothing is kept of them. After `steps`.
+  std::vector<std::pair<sandbox_id, std::uint64_t>> refused_steps;
   std::vector<meta_record> meta; ///< The last one counts.
   /// Tombstones to drop, with their trajectory and idempotency entry.
   std::vector<sandbox_id> forgotten;
+  /// Jobs whose events are dropped. The cursors of a job that is opened again go on after them.
+  std::vector<job_id> forgotten_jobs;
+  /// Their cursors are assigned by the journal. A batch of nothing else is written, but not synced:
+  /// a killed process loses none of it, a machine that loses power may.
+  std::vector<job_event> events;
 };
 
 /// What recovery reads, once, before anything is served.
@@ -53,6 +61,11 @@ public:
 
   /// not_found if there is none of that name.
   virtual result<job_record> job(const job_id& id) = 0;
+
+  /// At most `count` events of a job from `cursor` (or the oldest that is kept, if that is later;
+  /// or the end, if that is earlier). Of a job without events: an empty page.
+  virtual result<event_page>
+  events(const job_id& job, std::uint64_t cursor, std::uint64_t count) = 0;
 };
 
 /// RocksDB in `directory` (created). state_in_use if another process has it open.

@@ -7,6 +7,7 @@
 
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace dsec {
 
@@ -17,6 +18,8 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
   backend_events events;
   std::unique_ptr<spawner_link> spawner;
   std::unordered_map<sandbox_id, std::shared_ptr<init_link>> links;
+  /// Whose commands are being ended, for the sandbox to be destroyed then.
+  std::vector<std::shared_ptr<init_link>> stopping;
   std::shared_ptr<acknowledgements> durable;
   std::string prefix;
   std::uint64_t epoch = 0;
@@ -31,6 +34,8 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
 
   ~inside() {
     for (auto& [_, link] : links)
+      link->close(init_link::ending::silent);
+    for (auto& link : stopping)
       link->close(init_link::ending::silent);
   }
 
@@ -102,11 +107,24 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
   }
 
   void stop(const sandbox_id& id, completion<void> done) {
-    if (auto i = links.find(id); i != links.end()) {
-      auto link = std::move(i->second);
-      links.erase(i);
+    auto i = links.find(id);
+    if (i == links.end())
+      return destroy(id, std::move(done));
+    auto* link = i->second.get();
+    // Whatever breaks it from here on is not a loss.
+    stopping.push_back(std::move(i->second));
+    links.erase(i);
+    link->stop_commands([weak = weak_from_this(), id, link, done] {
+      auto self = weak.lock();
+      if (!self)
+        return;
       link->close(init_link::ending::stopped);
-    }
+      std::erase_if(self->stopping, [&](const auto& x) { return x.get() == link; });
+      self->destroy(id, done);
+    });
+  }
+
+  void destroy(const sandbox_id& id, completion<void> done) {
     durable->take(id);
     spawner->destroy(id, std::move(done));
   }
@@ -148,6 +166,7 @@ void container_backend::identify(const node_id& node, std::uint64_t epoch) {
   in_loop([prefix = node.str() + "-", epoch](inside& x) {
     x.prefix = prefix;
     x.epoch = epoch;
+    x.spawner->identify(epoch);
   });
 }
 
@@ -239,6 +258,22 @@ void container_backend::file(const sandbox_id& id, file_request request,
   in_loop([id, request = std::move(request), done = std::move(done)](inside& x) mutable {
     auto* link = x.link(id);
     link ? link->file(std::move(request), done) : done(x.unconnected(id));
+  });
+}
+
+void container_backend::process(const sandbox_id& id, process_request request,
+                                completion<process_reply> done) {
+  in_loop([id, request = std::move(request), done = std::move(done)](inside& x) mutable {
+    auto* link = x.link(id);
+    link ? link->process(std::move(request), done) : done(x.unconnected(id));
+  });
+}
+
+void container_backend::set_clocks(const sandbox_id& id, const sandbox_clocks& clocks,
+                                   completion<void> done) {
+  in_loop([id, clocks, done = std::move(done)](inside& x) {
+    auto* link = x.link(id);
+    link ? link->set_clocks(clocks, done) : done(x.unconnected(id));
   });
 }
 

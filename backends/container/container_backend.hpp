@@ -47,6 +47,10 @@ public:
   void forget(const sandbox_id& id, exec_id exec) override;
   void discard(const sandbox_id& id, const std::vector<exec_id>& execs) override;
   void file(const sandbox_id& id, file_request request, completion<file_reply> done) override;
+  void
+  process(const sandbox_id& id, process_request request, completion<process_reply> done) override;
+  void
+  set_clocks(const sandbox_id& id, const sandbox_clocks& clocks, completion<void> done) override;
   void stats(const sandbox_id& id, completion<sandbox_stats> done) override;
   void renew(const std::vector<sandbox_id>& ids, const lease_terms& lease) override;
   void inventory(completion<std::vector<live_sandbox>> done) override;

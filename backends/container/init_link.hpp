@@ -3,6 +3,7 @@
 #include "backends/backend.hpp"
 #include "backends/container/acknowledgements.hpp"
 #include "backends/container/io_loop.hpp"
+#include "backends/container/process_link.hpp"
 #include "schemas/init.capnp.h"
 
 #include <capnp/rpc-twoparty.h>
@@ -46,6 +47,11 @@ public:
   /// Ends the connection.
   void close(ending how);
 
+  /// Kills every command under way and calls `done` once each has said what it had written until
+  /// then, or after a while. Their outcome is sandbox_stopped. Nothing is to be asked afterwards
+  /// but `close`, which must not come before `done`.
+  void stop_commands(std::function<void()> done);
+
   void pause(completion<void> done);
   void reclaim(completion<reclaim_report> done);
   void resume(completion<void> done);
@@ -54,7 +60,9 @@ public:
   void signal(exec_id exec, int number);
   void discard(const std::vector<exec_id>& execs);
   void file(file_request request, completion<file_reply> done);
+  void process(process_request request, completion<process_reply> done);
   void stats(completion<sandbox_stats> done);
+  void set_clocks(const sandbox_clocks& clocks, completion<void> done);
   void renew(const lease_terms& lease);
 
 private:
@@ -62,6 +70,7 @@ private:
   template <class T>
   class owed;
   struct connection;
+  class open_execs;
 
   template <class T>
   std::shared_ptr<owed<T>> owe(completion<T> done);
@@ -78,6 +87,8 @@ private:
   io_loop& loop_;
   sandbox_id id_;
   std::shared_ptr<fate> fate_;
+  std::shared_ptr<open_execs> open_;
+  process_link processes_; ///< Its promises are the connection's.
   kj::Own<connection> connection_;
   std::shared_ptr<acknowledgements> durable_;
   /// Outcomes that were told and are not among `durable_` so far.

@@ -69,6 +69,9 @@ void spawner_link::create(const start_spec& spec, completion<void> done) {
   create.setHostname(spec.id.str());
   create.setPauseAfterMs(spec.lease.pause_after.count());
   create.setStopAfterMs(spec.lease.stop_after.count());
+  create.setTimeToLiveMs(spec.clocks.time_to_live.count());
+  create.setRolloutBudgetMs(spec.clocks.rollout_budget.count());
+  create.setAgeMs(spec.age.count());
   ask(message, [done = std::move(done)](auto reply) { done(plain(reply)); });
 }
 
@@ -119,6 +122,7 @@ void spawner_link::shutdown(completion<void> done) {
 void spawner_link::ask(capnp::MallocMessageBuilder& message, answer done) {
   auto sequence = ++sequence_;
   message.getRoot<wire::Request>().setSequence(sequence);
+  message.getRoot<wire::Request>().setEpoch(epoch_);
   pending_.emplace(sequence, pending{capnp::messageToFlatArray(message), std::move(done)});
   if (socket_)
     flush();

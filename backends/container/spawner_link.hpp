@@ -35,6 +35,11 @@ public:
   /// No completion is called any more.
   ~spawner_link();
 
+  /// Of the node for which it speaks from now on; 0 at first: for none.
+  void identify(std::uint64_t epoch) {
+    epoch_ = epoch;
+  }
+
   void create(const start_spec& spec, completion<void> done);
   void destroy(const sandbox_id& id, completion<void> done);
   void list(completion<std::vector<live_sandbox>> done);
@@ -65,6 +70,7 @@ private:
   std::string version_; ///< Of the program that we would start; empty: any will do.
   std::map<std::uint64_t, pending> pending_;
   std::uint64_t sequence_ = 0;
+  std::uint64_t epoch_ = 0;
   /// Asked on each new connection; everything else waits for its answer.
   std::uint64_t hello_sequence_ = 0;
   std::unique_ptr<socket> socket_;

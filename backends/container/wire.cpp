@@ -7,8 +7,8 @@
 namespace dsec::wire {
 
 static_assert(static_cast<int>(outcome_kind::exited) == static_cast<int>(Outcome::Kind::EXITED));
-static_assert(static_cast<int>(outcome_kind::infrastructure)
-              == static_cast<int>(Outcome::Kind::INFRASTRUCTURE));
+static_assert(static_cast<int>(outcome_kind_last) == static_cast<int>(Outcome::Kind::EXPIRED));
+static_assert(static_cast<int>(attach_from::tail) == static_cast<int>(AttachFrom::TAIL));
 static_assert(static_cast<int>(file_type::other) == static_cast<int>(FileStatus::Type::OTHER));
 
 namespace {
@@ -53,13 +53,57 @@ void write(const exec_spec& from, ExecSpec::Builder to) {
   to.setHasStdin(from.stdin_bytes.has_value());
 }
 
+void write(const outcome& from, Outcome::Builder to) {
+  to.setKind(static_cast<Outcome::Kind>(from.kind));
+  to.setCode(from.code);
+  to.setLimitBytes(from.limit_bytes);
+  to.setPeakBytes(from.peak_bytes);
+  to.setCause(from.cause.c_str());
+}
+
+outcome read(Outcome::Reader from) {
+  outcome x;
+  x.kind = enumerator(from.getKind(), outcome_kind_last, outcome_kind::infrastructure);
+  x.code = from.getCode();
+  x.limit_bytes = from.getLimitBytes();
+  x.peak_bytes = from.getPeakBytes();
+  x.cause = text(from.getCause());
+  return x;
+}
+
+void write(const process_info& from, ProcessInfo::Builder to) {
+  to.setId(from.id);
+  to.setName(from.name.c_str());
+  auto argv = to.initArgv(from.argv.size());
+  for (unsigned i = 0; i < argv.size(); ++i)
+    argv.set(i, bytes(from.argv[i]));
+  to.setTerminal(from.has_terminal);
+  to.setStartedMs(from.started_ms);
+  to.setEndedMs(from.ended_ms);
+  to.setOutBytes(from.out_bytes);
+  to.setErrBytes(from.err_bytes);
+  if (from.outcome)
+    write(*from.outcome, to.initOutcome());
+}
+
+process_info read(ProcessInfo::Reader from) {
+  process_info x;
+  x.id = from.getId();
+  x.name = text(from.getName());
+  for (auto word : from.getArgv())
+    x.argv.push_back(text(word));
+  x.has_terminal = from.getTerminal();
+  x.started_ms = from.getStartedMs();
+  x.ended_ms = from.getEndedMs();
+  x.out_bytes = from.getOutBytes();
+  x.err_bytes = from.getErrBytes();
+  if (from.getEndedMs() != 0)
+    x.outcome = read(from.getOutcome());
+  return x;
+}
+
 void write(const exec_result& from, ExecResult::Builder to) {
-  auto o = to.initOutcome();
-  o.setKind(static_cast<Outcome::Kind>(from.outcome.kind));
-  o.setCode(from.outcome.code);
-  o.setLimitBytes(from.outcome.limit_bytes);
-  o.setPeakBytes(from.outcome.peak_bytes);
-  o.setCause(from.outcome.cause.c_str());
+  write(from.outcome, to.initOutcome());
   to.setStdout(bytes(from.out));
   to.setStderr(bytes(from.err));
   to.setStdoutBytes(from.out_bytes);
@@ -71,13 +115,7 @@ void write(const exec_result& from, ExecResult::Builder to) {
 
 exec_result read(ExecResult::Reader from) {
   exec_result x;
-  auto o = from.getOutcome();
-  x.outcome.kind =
-    enumerator(o.getKind(), outcome_kind::infrastructure, outcome_kind::infrastructure);
-  x.outcome.code = o.getCode();
-  x.outcome.limit_bytes = o.getLimitBytes();
-  x.outcome.peak_bytes = o.getPeakBytes();
-  x.outcome.cause = text(o.getCause());
+  x.outcome = read(from.getOutcome());
   x.out = text(from.getStdout());
   x.err = text(from.getStderr());
   x.out_bytes = from.getStdoutBytes();
@@ -115,6 +153,27 @@ void write(const directory_entry& from, DirectoryEntry::Builder to) {
 
 directory_entry read(DirectoryEntry::Reader from) {
   return {text(from.getName()), read(from.getStatus())};
+}
+
+void write(const tree_report& from, TreeReport::Builder to) {
+  to.setEntries(from.entries);
+  to.setBytes(from.bytes);
+  to.setRefusedTotal(from.refused_total);
+  auto list = to.initRefused(from.refused.size());
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setPath(bytes(from.refused[i].path));
+    list[i].setWhy(from.refused[i].why.c_str());
+  }
+}
+
+tree_report read(TreeReport::Reader from) {
+  tree_report x;
+  x.entries = from.getEntries();
+  x.bytes = from.getBytes();
+  x.refused_total = from.getRefusedTotal();
+  for (auto each : from.getRefused())
+    x.refused.push_back({text(each.getPath()), text(each.getWhy())});
+  return x;
 }
 
 } // namespace dsec::wire

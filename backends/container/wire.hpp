@@ -6,6 +6,7 @@
 #include "state/error.hpp"
 #include "state/exec.hpp"
 #include "state/file.hpp"
+#include "state/process.hpp"
 
 #include <kj/exception.h>
 
@@ -40,6 +41,14 @@ error broken(std::string_view attempt, const kj::Exception& cause);
 /// spec (input, step) is not for dsec-init.
 void write(const exec_spec& from, ExecSpec::Builder to);
 
+void write(const outcome& from, Outcome::Builder to);
+
+outcome read(Outcome::Reader from);
+
+void write(const process_info& from, ProcessInfo::Builder to);
+
+process_info read(ProcessInfo::Reader from);
+
 void write(const exec_result& from, ExecResult::Builder to);
 
 exec_result read(ExecResult::Reader from);
@@ -51,5 +60,9 @@ file_status read(FileStatus::Reader from);
 void write(const directory_entry& from, DirectoryEntry::Builder to);
 
 directory_entry read(DirectoryEntry::Reader from);
+
+void write(const tree_report& from, TreeReport::Builder to);
+
+tree_report read(TreeReport::Reader from);
 
 } // namespace dsec::wire

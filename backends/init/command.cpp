@@ -1,7 +1,5 @@
 #include "backends/init/command.hpp"
 
-#include "backends/init/disk_probe.hpp"
-
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -39,6 +37,18 @@ result<pipe_ends> make_pipe(bool we_read) {
   return pipe_ends{kj::AutoCloseFd{fds[0]}, kj::AutoCloseFd{fds[1]}};
 }
 
+kj::AutoCloseFd copy_of(int fd) {
+  return kj::AutoCloseFd{::fcntl(fd, F_DUPFD_CLOEXEC, 3)};
+}
+
+pipe_ends as_output(const terminal_ends& of) {
+  return {copy_of(of.outer), copy_of(of.inner)};
+}
+
+pipe_ends as_input(terminal_ends of) {
+  return {kj::mv(of.inner), kj::mv(of.outer)};
+}
+
 } // namespace
 
 command::command(command_surroundings around, std::uint64_t id, command_request request, manner how)
@@ -56,6 +66,8 @@ command::command(command_surroundings around, std::uint64_t id, command_request 
 }
 
 command::~command() noexcept(false) {
+  if (disk_stay_.number != 0 && !ended_)
+    around_.disk.leave();
   if (group_)
     around_.groups.release(std::move(group_));
 }
@@ -69,7 +81,6 @@ result<void> command::start(const identity& who) {
   }
   // A process that joins a group is not refused there; only its own forks are.
   if (around_.given.processes != 0 && around_.counts.processes() >= around_.given.processes) {
-    oom_before_ = around_.counts.oom_kills();
     know_start({});
     end(kind::PIDS_LIMIT, 0);
     return {};
@@ -96,10 +107,16 @@ result<void> command::start(const identity& who) {
 
 result<void> command::ask_reaper(const identity& who) {
   const bool watched = manner_ != manner::collected;
-  auto out = make_pipe(true);
+  const bool on_terminal = terminal_.inner.get() >= 0;
+  auto out = on_terminal ? result<pipe_ends>{as_output(terminal_)} : make_pipe(true);
+  // On a terminal there is but one stream of output: nobody writes to this one.
   auto err = out ? make_pipe(true) : result<pipe_ends>{out.error()};
   auto status = err && watched ? make_pipe(true) : result<pipe_ends>{pipe_ends{}};
-  auto in = status && request_.has_stdin ? make_pipe(false) : result<pipe_ends>{pipe_ends{}};
+  auto in = result<pipe_ends>{pipe_ends{}};
+  if (on_terminal)
+    in = as_input(kj::mv(terminal_));
+  else if (status && request_.has_stdin)
+    in = make_pipe(false);
   for (const auto* made : {&out, &err, &status, &in})
     if (!*made)
       return made->error();
@@ -109,7 +126,7 @@ result<void> command::ask_reaper(const identity& who) {
   group_ = std::move(*group);
   out_ = kj::heap<output_stream>(around_.port, kj::mv(out->reading), request_.spool_bytes);
   err_ = kj::heap<output_stream>(around_.port, kj::mv(err->reading), request_.spool_bytes);
-  if (request_.has_stdin)
+  if (in->writing.get() >= 0)
     in_ = kj::refcounted<input_pipe>(around_.port, kj::mv(in->writing));
   if (watched) {
     status_ = kj::mv(status->reading);
@@ -122,18 +139,23 @@ result<void> command::ask_reaper(const identity& who) {
   ask.exec_id = id_;
   ask.uid = who.uid;
   ask.gid = who.gid;
-  ask.group_count = static_cast<std::uint32_t>(who.groups.size());
-  std::copy(who.groups.begin(), who.groups.end(), ask.groups);
+  // The request has room for so many, whoever counted them.
+  ask.group_count =
+    static_cast<std::uint32_t>(std::min<std::size_t>(who.groups.size(), reaper::groups_max));
+  std::copy_n(who.groups.begin(), ask.group_count, ask.groups);
   ask.argument_count = request_.arguments;
   ask.variable_count = request_.variables;
-  oom_before_ = around_.counts.oom_kills();
-  refusals_before_ = around_.counts.forks_refused();
+  oom_before_ = around_.groups.oom_kills(*group_);
+  refusals_before_ = around_.groups.forks_refused(*group_);
+  disk_stay_ = around_.disk.enter();
   began_ = clock::now();
-  auto asked =
-    around_.reaper.spawn(ask, request_.block,
-                         {out->writing, err->writing, in->reading, status->writing}, *group_);
+  auto asked = around_.reaper.spawn(ask, request_.block,
+                                    {out->writing, on_terminal ? out->writing : err->writing,
+                                     in->reading, status->writing, on_terminal},
+                                    *group_);
   request_.block = {};
-  return asked;
+  // Without PID 1 it has the end that all others have, which `settle` tells.
+  return asked || around_.reaper.gone() ? result<void>{} : asked;
 }
 
 kj::Promise<result<void>> command::started() {
@@ -195,6 +217,11 @@ error command::describe(const reaper::event& failure) const {
     case EISDIR:
       return {errc::not_executable,
               "start '" + program + "': not executable (" + std::strerror(failure.value) + ")"};
+    case ELIBACC:
+      return {errc::not_executable,
+              "start '" + program
+                + "': not executable (it is there, but not the interpreter or dynamic linker that "
+                  "it names)"};
     case E2BIG:
       return {errc::invalid_argument, "start '" + program
                                         + "': argv and env together are larger than the limit "
@@ -216,17 +243,18 @@ error command::describe(const reaper::event& failure) const {
 }
 
 void command::told(const reaper::event& event) {
+  // An outcome is decided once, whatever PID 1 says later.
+  if (ended_ && (event.what == reaper::verb::not_cloned || event.what == reaper::verb::not_started))
+    return;
   switch (event.what) {
   case reaper::verb::not_cloned:
-    if (event.value != EAGAIN)
-      return refuse(errno_error(event.value, "start '" + request_.program + "'"));
-    know_start({});
-    return end(kind::PIDS_LIMIT, 0);
+    if (event.value == EAGAIN)
+      return no_process();
+    return refuse(errno_error(event.value, "start '" + request_.program + "'"));
   case reaper::verb::not_started:
-    if (event.where != reaper::stage::execute || event.value != EAGAIN)
-      return refuse(describe(event));
-    know_start({});
-    return end(kind::PIDS_LIMIT, 0);
+    if (event.where == reaper::stage::execute && event.value == EAGAIN)
+      return no_process();
+    return refuse(describe(event));
   case reaper::verb::exited:
   case reaper::verb::signalled:
     if (start_ == nullptr)
@@ -242,62 +270,6 @@ void command::told(const reaper::event& event) {
   }
 }
 
-void command::decide(const reaper::event& event) {
-  if (event.what == reaper::verb::signalled) {
-    KJ_IF_MAYBE (because, killed_because_) {
-      return end(*because, event.value);
-    }
-    if (event.value == SIGKILL && saw_oom_kill()) {
-      limit_bytes_ = around_.given.memory_bytes;
-      peak_bytes_ = around_.counts.memory_peak_bytes();
-      return end(kind::OOM_KILLED, event.value);
-    }
-    return end(kind::SIGNALLED, event.value);
-  }
-  if (event.value != 0 && disk_is_full(around_.given.scratch_dir)) {
-    limit_bytes_ = peak_bytes_ = around_.given.disk_bytes;
-    return end(kind::DISK_FULL, event.value);
-  }
-  if (event.value != 0 && around_.counts.forks_refused() > refusals_before_)
-    return end(kind::PIDS_LIMIT, event.value);
-  end(kind::EXITED, event.value);
-}
-
-bool command::saw_oom_kill() const {
-  return around_.counts.oom_kills() > oom_before_;
-}
-
-void command::settle(kind k, std::string cause) {
-  if (ended_)
-    return;
-  if (start_ == nullptr)
-    know_start({});
-  cause_ = std::move(cause);
-  if (k == kind::SELF_INFLICTED && saw_oom_kill()) {
-    limit_bytes_ = around_.given.memory_bytes;
-    peak_bytes_ = around_.counts.memory_peak_bytes();
-    k = kind::OOM_KILLED;
-  }
-  end(k, 0);
-}
-
-void command::end(kind k, std::int32_t code) {
-  if (ended_)
-    return;
-  ended_ = true;
-  kind_ = k;
-  code_ = code;
-  const auto kills = around_.counts.oom_kills();
-  oom_kills_ = static_cast<std::uint32_t>(kills > oom_before_ ? kills - oom_before_ : 0);
-  duration_ = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - began_);
-  clock_runs_ = false;
-  deadline_task_ = nullptr;
-  output_task_ = nullptr;
-  if (in_)
-    in_->close();
-  drain();
-}
-
 void command::read_output() {
   out_->begin();
   err_->begin();
@@ -305,17 +277,17 @@ void command::read_output() {
 
 void command::drain() {
   if (!out_ || !err_)
-    return tell_finished_->fulfill();
+    return finish();
   const bool out_ended = out_->pull();
   if (err_->pull() && out_ended)
-    return tell_finished_->fulfill();
+    return finish();
   read_output();
   auto both = out_->end().then([this] { return err_->end(); });
   output_task_ = both.exclusiveJoin(around_.timer.afterDelay(linger))
                    .then([this] {
                      out_->seal();
                      err_->seal();
-                     tell_finished_->fulfill();
+                     finish();
                    })
                    .eagerlyEvaluate([](kj::Exception&&) {});
 }

@@ -1,10 +1,13 @@
 #pragma once
 
 #include "backends/init/counters.hpp"
+#include "backends/init/disk_probe.hpp"
 #include "backends/init/exec_groups.hpp"
 #include "backends/init/input_pipe.hpp"
+#include "backends/init/oom_log.hpp"
 #include "backends/init/output_stream.hpp"
 #include "backends/init/reaper_link.hpp"
+#include "backends/init/terminal.hpp"
 #include "backends/init/users.hpp"
 #include "schemas/command.capnp.h"
 
@@ -25,6 +28,8 @@ struct command_surroundings {
   exec_groups& groups;
   const counters& counts;
   const launch& given;
+  oom_log& memory_deaths;
+  disk_probe& disk;
 };
 
 /// A request to run something, copied out of its message and checked.
@@ -44,6 +49,13 @@ struct command_request {
 
 /// One exec: from the request to PID 1 until its outcome is acknowledged. Its outcome is decided
 /// once, when the main process has ended; `finished` also waits for the output.
+///
+/// What the outcome stands on: `timed_out` and `cancelled` on our own doing. `oom_killed` on the
+/// command's account (`exec_account`), which must have counted a kill, and on the kernel's log,
+/// which names the victim (`oom_log`); where that cannot be read, on the account alone, and `cause`
+/// says so. `infrastructure`, in that place, on the log or the peak, which say that the limit was
+/// not the sandbox's. `pids_limit` on a fork of its own that was refused, in the account, though
+/// that this made it fail is a judgement. `disk_full` is a judgement altogether (`disk_probe`).
 class command : public kj::Refcounted {
 public:
   /// How its start and its output are heard of.
@@ -58,6 +70,11 @@ public:
 
   std::uint64_t id() const {
     return id_;
+  }
+
+  /// Before `start`: the terminal is its input and both outputs, and that of its session.
+  void use_terminal(terminal_ends ends) {
+    terminal_ = kj::mv(ends);
   }
 
   /// Asks PID 1 to start it.
@@ -89,10 +106,21 @@ public:
     return finished_.addBranch();
   }
 
+  /// It has finished, and no reader waits for the rest of its output.
+  bool owes_nobody() const {
+    return !const_cast<kj::PromiseFulfiller<void>&>(*tell_finished_).isWaiting()
+           && !(out_ && out_->has_reader()) && !(err_ && err_->has_reader());
+  }
+
   void fill(wire::ExecResult::Builder to) const;
 
   /// What a message with that result takes.
   capnp::MessageSize answer_size() const;
+
+  /// Where its process tree is, from its start on; null if it was never asked for.
+  const exec_group* group() const {
+    return group_.get();
+  }
 
   /// What PID 1 told.
   void told(const reaper::event& event);
@@ -100,9 +128,10 @@ public:
   /// Decides the outcome of a command that runs no longer, or that nobody will hear of again.
   void settle(wire::Outcome::Kind kind, std::string cause);
 
+  /// To the main process and its process group.
   result<void> signal(int number);
   void cancel();
-  /// The kernel killed something for memory since the command began.
+  /// The kernel killed a process of its own for memory.
   bool saw_oom_kill() const;
 
   void freeze_clock();
@@ -121,8 +150,11 @@ private:
   error describe(const reaper::event& failure) const;
   void know_start(result<void> known);
   void refuse(error why);
+  void no_process();
   void decide(const reaper::event& event);
+  kj::Maybe<wire::Outcome::Kind> memory_death(pid_t inside, const reaper_link::outside& who);
   void end(wire::Outcome::Kind kind, std::int32_t code);
+  void finish();
   void kill_tree(wire::Outcome::Kind because);
   void read_output();
   void drain();
@@ -131,6 +163,7 @@ private:
   std::uint64_t id_;
   manner manner_;
   command_request request_;
+  terminal_ends terminal_; ///< Until it is asked for.
   std::unique_ptr<exec_group> group_;
   kj::Own<output_stream> out_, err_;
   kj::Own<input_pipe> in_;
@@ -142,6 +175,8 @@ private:
   clock::time_point began_{};
   std::uint64_t oom_before_ = 0;
   std::uint64_t refusals_before_ = 0;
+  disk_probe::stay disk_stay_;
+  bool failed_on_full_disk_ = false;
   std::chrono::milliseconds deadline_left_{0};
   clock::time_point clock_since_{};
   bool clock_runs_ = false;

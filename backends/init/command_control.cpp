@@ -24,7 +24,7 @@ result<void> command::signal(int number) {
   if (ended_)
     return error{errc::invalid_state, "signal " + std::to_string(number) + " to exec "
                                         + std::to_string(id_) + ": it has ended"};
-  return around_.reaper.signal(id_, number);
+  return around_.reaper.signal(id_, number, reaper_link::whom::process_group);
 }
 
 void command::cancel() {
@@ -40,7 +40,7 @@ void command::kill_tree(kind because) {
     (void)group_->kill();
   // It may not have joined its group yet.
   if (group_ && start_ == nullptr)
-    (void)around_.reaper.signal(id_, SIGKILL);
+    (void)around_.reaper.signal(id_, SIGKILL, reaper_link::whom::main_process);
   if (!ended_)
     late_task_ = around_.timer.afterDelay(kill_patience)
                    .then([this, because] { settle(because, "it does not end"); })

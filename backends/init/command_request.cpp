@@ -1,6 +1,7 @@
 // What stands in a request, checked before anything is made for it; and what stands in a result.
 
 #include "backends/init/command.hpp"
+#include "backends/init/longest.hpp"
 #include "backends/init/wire_error.hpp"
 
 #include <algorithm>
@@ -56,7 +57,7 @@ result<command_request> command_request::read(wire::ExecSpec::Reader spec) {
     return too_large("spoolBytes", spec.getSpoolBytes(), spool_bytes_max);
   r.arguments = argv.size();
   r.variables = env.size();
-  r.deadline_ms = spec.getDeadlineMs();
+  r.deadline_ms = std::min<std::uint64_t>(spec.getDeadlineMs(), longest_ms);
   r.spool_bytes = spec.getSpoolBytes();
   r.has_stdin = spec.getHasStdin();
   return r;

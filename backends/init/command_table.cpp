@@ -66,10 +66,10 @@ command_table::begin(std::uint64_t id, wire::ExecSpec::Reader spec, command::man
     return request.error();
   const auto running = std::count_if(entries_.begin(), entries_.end(),
                                      [](const auto& e) { return !e.second.run->ended(); });
-  if (running >= reaper::mains_max || entries_.size() >= commands_max)
+  if (running >= reaper::commands_max || entries_.size() >= commands_max)
     return error{errc::exhausted,
                  "start exec " + std::to_string(id) + ": " + std::to_string(running)
-                   + " run (limit " + std::to_string(reaper::mains_max) + ") and "
+                   + " run (limit " + std::to_string(reaper::commands_max) + ") and "
                    + std::to_string(entries_.size()) + " are not acknowledged (limit "
                    + std::to_string(commands_max) + ")"};
   const auto user = request->user;
@@ -77,7 +77,7 @@ command_table::begin(std::uint64_t id, wire::ExecSpec::Reader spec, command::man
   auto* made = run.get();
   const bool watched = how != command::manner::collected;
   if (auto who = user_by_number(user)) {
-    if (auto ok = made->start(*who); !ok)
+    if (auto ok = start(*made, *who); !ok)
       return ok;
     if (!watched) {
       entries_.emplace(id, entry{kj::mv(run), nullptr});
@@ -86,8 +86,8 @@ command_table::begin(std::uint64_t id, wire::ExecSpec::Reader spec, command::man
   }
   kj::Promise<result<void>> starting = result<void>{};
   if (!user_by_number(user))
-    starting = resolve_user_inside(files_, user).then([made](result<identity>&& who) {
-      return who ? made->start(*who) : result<void>{who.error()};
+    starting = resolve_user_inside(files_, user).then([this, made](result<identity>&& who) {
+      return who ? start(*made, *who) : result<void>{who.error()};
     });
   if (watched)
     starting = starting.then([made](result<void>&& ok) -> kj::Promise<result<void>> {
@@ -138,13 +138,26 @@ std::vector<std::uint64_t> command_table::ids() const {
   return all;
 }
 
+bool command_table::owes_nobody() const {
+  return std::all_of(entries_.begin(), entries_.end(),
+                     [](const auto& e) { return e.second.run->owes_nobody(); });
+}
+
 void command_table::told(const reaper::event& event) {
   auto found = entries_.find(event.exec_id);
   if (found != entries_.end())
     found->second.run->told(event);
 }
 
+result<void> command_table::start(command& run, const identity& who) {
+  auto ok = run.start(who);
+  if (ok && settled_)
+    run.settle(settled_->first, settled_->second);
+  return ok;
+}
+
 void command_table::settle_all(wire::Outcome::Kind kind, const std::string& cause) {
+  settled_.emplace(kind, cause);
   for (auto& [id, e] : entries_)
     e.run->settle(kind, cause);
 }

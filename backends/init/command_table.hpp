@@ -4,7 +4,9 @@
 #include "backends/init/file_errands.hpp"
 
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dsec::init {
@@ -30,7 +32,9 @@ public:
   void forget(std::uint64_t id);
 
   std::vector<std::uint64_t> ids() const;
+  bool owes_nobody() const;
   void told(const reaper::event& event);
+  /// Also whatever is started from then on.
   void settle_all(wire::Outcome::Kind kind, const std::string& cause);
   void freeze_clocks();
   void thaw_clocks();
@@ -44,6 +48,7 @@ private:
 
   result<void> begin(std::uint64_t id, wire::ExecSpec::Reader spec, command::manner how);
   kj::Promise<result<kj::Own<command>>> join(std::uint64_t id);
+  result<void> start(command& run, const identity& who);
   /// Of a command that could not be started.
   void erase(std::uint64_t id, const command& run);
 
@@ -51,6 +56,7 @@ private:
   file_errands& files_;
   std::map<std::uint64_t, entry> entries_;
   std::vector<kj::Own<command>> forgotten_;
+  std::optional<std::pair<wire::Outcome::Kind, std::string>> settled_; ///< The sandbox has ended.
 };
 
 } // namespace dsec::init

@@ -1,5 +1,8 @@
 #include "backends/init/counters.hpp"
 
+#include <sys/sysinfo.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -28,8 +31,13 @@ std::uint64_t number_in(std::string_view text) {
   return value;
 }
 
-/// The value of "key value" in a file of such lines.
-std::uint64_t field(int fd, std::string_view key) {
+bool write_text(int fd, const std::string& text) {
+  return ::pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+}
+
+} // namespace
+
+std::uint64_t counted_in(int fd, std::string_view key) {
   const auto text = content(fd);
   std::string_view rest = text;
   while (!rest.empty()) {
@@ -41,36 +49,27 @@ std::uint64_t field(int fd, std::string_view key) {
   return 0;
 }
 
-bool write_text(int fd, const std::string& text) {
-  return ::pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
-}
-
-} // namespace
-
 counters::counters(const launch& given)
   : unified_{given.memory_v1 < 0},
     memory_limit_{given.memory_bytes} {
   if (unified_) {
     const int d = given.payload_v2;
     usage_ = {d, "memory.current"};
-    peak_ = {d, "memory.peak"};
+    peak_ = charged_peak_ = {d, "memory.peak"};
     swap_ = {d, "memory.swap.current"};
-    oom_ = open_in(d, "memory.events");
     give_back_ = {d, "memory.reclaim"};
     swap_limit_ = {d, "memory.swap.max"};
   } else {
     const int d = given.memory_v1;
     usage_ = {d, "memory.usage_in_bytes"};
     peak_ = {d, "memory.max_usage_in_bytes"};
+    charged_peak_ = {d, "memory.memsw.max_usage_in_bytes"};
     swap_ = {d, "memory.memsw.usage_in_bytes"};
-    oom_ = open_in(d, "memory.oom_control");
     give_back_ = {d, "memory.force_empty"};
   }
   const int pids = given.pids_v1 < 0 ? given.payload_v2 : given.pids_v1;
   processes_ = open_in(pids, "pids.current");
-  refusals_ = open_in(pids, "pids.events");
   cpu_ = {given.payload_v2, "cpu.stat"};
-  swaps_ = kj::AutoCloseFd{::open("/proc/swaps", O_RDONLY | O_CLOEXEC)};
 }
 
 std::uint64_t counters::memory_bytes() const {
@@ -90,26 +89,29 @@ std::uint64_t counters::swap_bytes() const {
   return swap > memory ? swap - memory : 0;
 }
 
-std::uint64_t counters::oom_kills() const {
-  return field(oom_, "oom_kill");
+std::uint64_t counters::charged_peak_bytes() const {
+  const auto charged = number_in(content(open_in(charged_peak_.folder, charged_peak_.name)));
+  return std::max(charged, memory_peak_bytes());
 }
 
 std::uint32_t counters::processes() const {
   return static_cast<std::uint32_t>(number_in(content(processes_)));
 }
 
-std::uint64_t counters::forks_refused() const {
-  return field(refusals_, "max");
+std::uint64_t counters::cpu_us() const {
+  return counted_in(open_in(cpu_.folder, cpu_.name), "usage_usec");
 }
 
-std::uint64_t counters::cpu_us() const {
-  return field(open_in(cpu_.folder, cpu_.name), "usage_usec");
+std::uint64_t counters::bytes_to_write() const {
+  const auto stat = open_in(give_back_.folder, "memory.stat");
+  return counted_in(stat, "file_dirty") + counted_in(stat, "file_writeback");
 }
 
 result<counters::reclaimed> counters::reclaim() const {
   constexpr std::uint64_t rest_bytes =
     1 << 20; // Kernel objects and pages in flight: not worth a pass.
   constexpr int passes_max = 4;
+  constexpr int waits_max = 100; // Of 10 ms each.
   const auto give_back = open_in(give_back_.folder, give_back_.name, O_WRONLY);
   const auto swap_limit = open_in(swap_limit_.folder, swap_limit_.name, O_WRONLY);
   if (give_back.get() < 0)
@@ -120,19 +122,28 @@ result<counters::reclaimed> counters::reclaim() const {
   if (swap_limit.get() >= 0)
     write_text(swap_limit, memory_limit_ ? std::to_string(memory_limit_) : "max");
   int failed = 0;
-  for (int pass = 0; pass < passes_max && done.after_bytes > rest_bytes; ++pass) {
+  int waits = 0;
+  for (int pass = 0; pass < passes_max && done.after_bytes > rest_bytes;) {
     const auto before = done.after_bytes;
     const bool wrote = write_text(give_back, unified_ ? std::to_string(before) : "1");
     failed = wrote ? 0 : errno;
     done.after_bytes = memory_bytes();
-    if (done.after_bytes + before / 16 >= before)
+    if (done.after_bytes + before / 16 < before) {
+      ++pass;
+      continue;
+    }
+    // Pages of files that are still to be written: the attempt has woken the writers.
+    if (waits == waits_max || !unified_ || bytes_to_write() < before / 16)
       break;
+    ++waits;
+    ::usleep(10'000);
   }
   if (swap_limit.get() >= 0)
     write_text(swap_limit, "0");
   if (done.after_bytes > rest_bytes && done.after_bytes > done.before_bytes / 10 * 9) {
-    const auto swaps = content(swaps_);
-    if (swaps.find('\n') == std::string::npos || swaps.find('\n') + 1 == swaps.size())
+    struct sysinfo machine {};
+
+    if (::sysinfo(&machine) == 0 && machine.totalswap == 0)
       return error{errc::exhausted, "reclaim " + std::to_string(done.before_bytes)
                                       + " bytes of memory: the machine has no swap"};
     if (failed != 0 && failed != EAGAIN)

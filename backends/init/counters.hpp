@@ -6,10 +6,12 @@
 #include <kj/io.h>
 
 #include <cstdint>
+#include <string_view>
 
 namespace dsec::init {
 
-/// What the control groups count about one sandbox, on cgroup v1 and v2 alike. A file that the
+/// What the control groups count about one sandbox, on cgroup v1 and v2 alike; what they count
+/// about one command is `exec_account`'s. A file that the
 /// kernel does not have counts 0.
 class counters {
 public:
@@ -20,10 +22,9 @@ public:
   std::uint64_t memory_bytes() const; ///< Resident, page cache and swap cache.
   std::uint64_t memory_peak_bytes() const;
   std::uint64_t swap_bytes() const;
-  std::uint64_t oom_kills() const;
+  /// The most that was ever charged against the memory limit, with what lay in swap.
+  std::uint64_t charged_peak_bytes() const;
   std::uint32_t processes() const;
-  /// How often a fork was refused by the process limit.
-  std::uint64_t forks_refused() const;
   std::uint64_t cpu_us() const;
 
   struct reclaimed {
@@ -42,10 +43,16 @@ private:
     const char* name = "";
   };
 
+  /// Of files, not yet on the disk: such pages cannot be given back yet. v2 alone.
+  std::uint64_t bytes_to_write() const;
+
   bool unified_;
   std::uint64_t memory_limit_;
-  rare_file usage_, peak_, swap_, give_back_, swap_limit_, cpu_;
-  kj::AutoCloseFd oom_, processes_, refusals_, swaps_;
+  rare_file usage_, peak_, charged_peak_, swap_, give_back_, swap_limit_, cpu_;
+  kj::AutoCloseFd processes_;
 };
+
+/// The value after `key` in an open file of lines "key value"; 0 if it has none.
+std::uint64_t counted_in(int fd, std::string_view key);
 
 } // namespace dsec::init

@@ -9,9 +9,9 @@
 
 namespace dsec::init {
 
-bool disk_is_full(int folder) {
-  if (folder < 0)
-    return false;
+namespace {
+
+bool is_full(int folder) {
   // A named file: an unnamed one is not in every file system, and Landlock grants it less plainly.
   constexpr char name[] = ".dsec-probe";
   static char block[64 << 10];
@@ -25,6 +25,29 @@ bool disk_is_full(int folder) {
     n < 0 ? errno == ENOSPC || errno == EDQUOT : n < static_cast<ssize_t>(sizeof block);
   ::unlinkat(folder, name, 0);
   return full;
+}
+
+} // namespace
+
+bool disk_probe::full() {
+  return full_ = folder_ >= 0 && is_full(folder_);
+}
+
+disk_probe::stay disk_probe::enter() {
+  stay s;
+  s.alone = inside_++ == 0;
+  s.number = ++entered_;
+  // Only a disk that was seen full is worth a look.
+  s.full_before = full_ && full();
+  return s;
+}
+
+bool disk_probe::is_said_in(std::string_view output) {
+  // Without the first letter, which some write small.
+  for (std::string_view words : {"o space left on device", "isk quota exceeded"})
+    if (output.find(words) != std::string_view::npos)
+      return true;
+  return false;
 }
 
 } // namespace dsec::init

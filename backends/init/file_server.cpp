@@ -57,26 +57,12 @@ public:
 
   kj::Promise<void> write(WriteContext context) override {
     admission_->check();
-    auto bytes = context.getParams().getBytes();
-    if (directory_ || bytes.size() > call_bytes_max) {
-      fill(context.getResults().initError(),
-           {errc::invalid_argument, "write of " + std::to_string(bytes.size())
-                                      + " bytes: to a regular file, at most "
-                                      + std::to_string(call_bytes_max) + " bytes a call"});
-      return kj::READY_NOW;
-    }
-    while (bytes.size() > 0) {
-      const ssize_t n = ::pwrite(file_, bytes.begin(), bytes.size(), end_);
-      if (n < 0 && errno == EINTR)
-        continue;
-      if (n <= 0) {
-        fill(context.getResults().initError(),
-             errno_error(n < 0 ? errno : ENOSPC, "write at " + std::to_string(end_)));
-        break;
-      }
-      end_ += n;
-      bytes = bytes.slice(static_cast<std::size_t>(n), bytes.size());
-    }
+    const auto bytes = context.getParams().getBytes();
+    auto done = directory_
+                  ? result<void>{error{errc::invalid_argument, "write: opened as a directory"}}
+                  : append_to(file_, end_, bytes);
+    if (!done)
+      fill(context.getResults().initError(), done.error());
     return kj::READY_NOW;
   }
 
@@ -139,6 +125,23 @@ private:
 };
 
 } // namespace
+
+result<void> append_to(int file, off_t& end, capnp::Data::Reader bytes) {
+  if (bytes.size() > call_bytes_max)
+    return error{errc::invalid_argument, "write of " + std::to_string(bytes.size())
+                                           + " bytes: at most " + std::to_string(call_bytes_max)
+                                           + " bytes a call"};
+  while (bytes.size() > 0) {
+    const ssize_t n = ::pwrite(file, bytes.begin(), bytes.size(), end);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return errno_error(n < 0 ? errno : ENOSPC, "write at " + std::to_string(end));
+    end += n;
+    bytes = bytes.slice(static_cast<std::size_t>(n), bytes.size());
+  }
+  return {};
+}
 
 wire::File::Client make_file_server(file_errands& files, kj::AutoCloseFd file, bool directory,
                                     bool append, kj::Own<admission> admitted) {

@@ -1,6 +1,8 @@
 #include "backends/init/file_task.hpp"
 
-#include <linux/openat2.h>
+#include "backends/init/file_open.hpp"
+#include "backends/init/terminal.hpp"
+
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,21 +23,7 @@ namespace {
 constexpr std::size_t listing_bytes_max = 32 << 20;
 
 [[noreturn]] void answer(int socket, const file_reading& status, int fd) {
-  iovec part{const_cast<file_reading*>(&status), sizeof status};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) unsigned char control[CMSG_SPACE(sizeof(int))]{};
-  if (fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    auto* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  }
-  ::sendmsg(socket, &message, MSG_NOSIGNAL);
+  tell(socket, status, fd);
   ::_exit(0);
 }
 
@@ -43,95 +31,6 @@ constexpr std::size_t listing_bytes_max = 32 << 20;
   file_reading status;
   status.number = number;
   answer(socket, status, -1);
-}
-
-file_reading from(const struct stat& s) {
-  file_reading status;
-  status.mode = s.st_mode;
-  status.uid = s.st_uid;
-  status.gid = s.st_gid;
-  status.size = static_cast<std::uint64_t>(s.st_size);
-  status.modified_ns = s.st_mtim.tv_sec * 1'000'000'000LL + s.st_mtim.tv_nsec;
-  return status;
-}
-
-int open_beneath(int root, const char* path, std::uint64_t flags, mode_t permissions) {
-  open_how how{};
-  how.flags = flags | O_CLOEXEC;
-  how.mode = (flags & O_CREAT) ? permissions : 0;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  return static_cast<int>(::syscall(SYS_openat2, root, path, &how, sizeof how));
-}
-
-/// Makes the directories above the last component of `path`. Returns 0 or an errno value.
-int make_parents(int root, const char* path) {
-  char prefix[4096];
-  int above = root;
-  for (std::size_t i = 0; path[i]; ++i) {
-    if (i + 1 >= sizeof prefix)
-      return ENAMETOOLONG;
-    prefix[i] = path[i];
-    if (i == 0 || path[i] != '/' || path[i - 1] == '/')
-      continue;
-    prefix[i] = 0;
-    int here = open_beneath(root, prefix, O_PATH | O_DIRECTORY, 0);
-    if (here < 0 && errno == ENOENT) {
-      const char* name = std::strrchr(prefix, '/');
-      if (::mkdirat(above, name ? name + 1 : prefix, 0755) != 0 && errno != EEXIST)
-        return errno;
-      here = open_beneath(root, prefix, O_PATH | O_DIRECTORY, 0);
-    }
-    if (here < 0)
-      return errno;
-    if (above != root)
-      ::close(above);
-    above = here;
-    prefix[i] = '/';
-  }
-  return 0;
-}
-
-int open_flags(file_task task) {
-  switch (task) {
-  case file_task::open_read:
-    return O_RDONLY | O_NONBLOCK | O_NOCTTY;
-  case file_task::open_write:
-  case file_task::open_append:
-    return O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY;
-  case file_task::open_directory:
-    return O_RDONLY | O_DIRECTORY;
-  case file_task::status:
-    return O_PATH | O_NOFOLLOW;
-  case file_task::list:
-    break;
-  }
-  return 0;
-}
-
-[[noreturn]] void open_path(const file_request& request, int root, int socket) {
-  const char* path = request.path.c_str();
-  if (request.make_parents)
-    if (int number = make_parents(root, path))
-      refuse(socket, number);
-  const int fd = open_beneath(root, path, static_cast<std::uint64_t>(open_flags(request.task)),
-                              request.permissions & 07777);
-  if (fd < 0)
-    refuse(socket, errno);
-
-  struct stat s {};
-
-  if (::fstat(fd, &s) != 0)
-    refuse(socket, errno);
-  if (request.task == file_task::status)
-    answer(socket, from(s), -1);
-  const bool right =
-    request.task == file_task::open_directory ? S_ISDIR(s.st_mode) : S_ISREG(s.st_mode);
-  if (!right)
-    refuse(socket, S_ISDIR(s.st_mode) ? EISDIR : ENXIO);
-  // Only now that it is known to be a regular file.
-  if (request.task == file_task::open_write && ::ftruncate(fd, 0) != 0)
-    refuse(socket, errno);
-  answer(socket, from(s), fd);
 }
 
 struct linux_dirent {
@@ -164,7 +63,7 @@ struct linux_dirent {
       if (::fstatat(directory, found->name, &s, AT_SYMLINK_NOFOLLOW) != 0)
         continue; // Gone meanwhile.
       file_entry entry;
-      entry.status = from(s);
+      entry.status = reading_of(s);
       entry.name_bytes = static_cast<std::uint32_t>(std::strlen(found->name));
       iovec parts[2] = {{&entry, sizeof entry}, {found->name, entry.name_bytes}};
       const ssize_t wrote = ::writev(memory, parts, 2);
@@ -180,20 +79,46 @@ struct linux_dirent {
 
 } // namespace
 
-void serve_file_task(const file_request& request, int user_namespace, int mount_namespace,
-                     int memory_file, int socket) {
+void tell(int socket, const file_reading& status, int fd) {
+  iovec part{const_cast<file_reading*>(&status), sizeof status};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) unsigned char control[CMSG_SPACE(sizeof(int))]{};
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    auto* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  ::sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+int enter_inside(int user_namespace, int mount_namespace) {
   if (::setns(user_namespace, CLONE_NEWUSER) != 0 || ::setns(mount_namespace, CLONE_NEWNS) != 0)
-    refuse(socket, errno);
+    return errno;
   ::umask(0);
   if (::syscall(SYS_setgroups, 0, nullptr) != 0 || ::syscall(SYS_setresgid, 0, 0, 0) != 0
       || ::syscall(SYS_setresuid, 0, 0, 0) != 0)
-    refuse(socket, errno);
+    return errno;
+  return 0;
+}
+
+void serve_file_task(const file_request& request, int user_namespace, int mount_namespace,
+                     int memory_file, int socket) {
+  if (int number = enter_inside(user_namespace, mount_namespace))
+    refuse(socket, number);
   if (request.task == file_task::list)
     list_directory(request.directory, memory_file, socket);
   const int root = ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root < 0)
     refuse(socket, errno);
-  open_path(request, root, socket);
+  const auto done = request.task == file_task::open_terminal ? open_terminal(request, root)
+                                                             : open_in_root(request, root);
+  answer(socket, done.status, done.file);
 }
 
 } // namespace dsec::init

@@ -9,4 +9,11 @@ namespace dsec::init {
 [[noreturn]] void serve_file_task(const file_request& request, int user_namespace,
                                   int mount_namespace, int memory_file, int socket);
 
+/// Makes the calling process root of the sandbox, in its mount namespace. Returns 0 or an errno
+/// value.
+int enter_inside(int user_namespace, int mount_namespace);
+
+/// Sends what `task_process::answer` hears; `fd` may be -1.
+void tell(int socket, const file_reading& status, int fd);
+
 } // namespace dsec::init

@@ -1,6 +1,7 @@
 #include "backends/init/gate.hpp"
 
 #include "backends/init/init_server.hpp"
+#include "backends/init/owner_note.hpp"
 #include "backends/init/socket_stream.hpp"
 #include "backends/init/wire_error.hpp"
 
@@ -17,8 +18,9 @@ namespace dsec::init {
 namespace {
 
 constexpr std::size_t connections_max = 64;
-/// A file's write is at most 1 MiB and an argument block 2 MiB.
-constexpr std::uint64_t message_words_max = (8 << 20) / sizeof(capnp::word);
+/// Of what comes and of what goes. The largest is a result: two spools of 8 MiB; what comes is far
+/// below, a file's write at most 1 MiB and an argument block 2 MiB.
+constexpr std::uint64_t message_words_max = (17 << 20) / sizeof(capnp::word);
 /// Of calls that are not answered yet, per connection.
 constexpr std::size_t pending_words_max = (32 << 20) / sizeof(capnp::word);
 
@@ -88,6 +90,10 @@ gate::gate(sandbox& served, kj::AutoCloseFd listener)
     listener_{kj::mv(listener)},
     observer_{served.port, listener_.get(), kj::UnixEventPort::FdObserver::OBSERVE_READ} {
   ::fcntl(listener_, F_SETFL, O_NONBLOCK);
+  served.all_sent = [this] {
+    return std::all_of(connections_.begin(), connections_.end(),
+                       [](const auto& c) { return c->network.getCurrentQueueSize() == 0; });
+  };
 }
 
 gate::~gate() = default;
@@ -135,6 +141,10 @@ result<void> gate::enter(admission& who, std::uint64_t epoch) {
     return error{errc::invalid_state, "enter with epoch " + std::to_string(epoch)
                                         + ": a node of epoch " + std::to_string(highest_)
                                         + " has entered"};
+  // The spawner, too, must know who may end this sandbox from now on.
+  if (int lock = sandbox_.given_.lock; epoch > highest_ && lock >= 0)
+    if (auto noted = note_owner(lock, epoch); !noted)
+      return noted;
   // Nor does the lease freeze anything before a new node could have renewed it.
   if (epoch > highest_)
     sandbox_.leases.renew_again();

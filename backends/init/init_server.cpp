@@ -1,5 +1,7 @@
 #include "backends/init/init_server.hpp"
 
+#include "backends/init/tree_server.hpp"
+#include "backends/init/usage.hpp"
 #include "backends/init/wire_error.hpp"
 
 #include <sys/stat.h>
@@ -16,23 +18,6 @@ wire::FileStatus::Type type_of(mode_t mode) {
   if (S_ISLNK(mode))
     return wire::FileStatus::Type::SYMLINK;
   return wire::FileStatus::Type::OTHER;
-}
-
-error file_error(int number, const char* what, const std::string& path) {
-  const auto named = std::string(what) + " '" + path + "'";
-  switch (number) {
-  case ENXIO:
-  case EISDIR:
-    return {errc::invalid_argument, named + ": neither a regular file nor opened as a directory"};
-  case EACCES:
-  case EPERM:
-  case ELOOP:
-  case EROFS:
-  case ENOTDIR:
-    return {errc::invalid_argument, errno_error(number, named).message};
-  default:
-    return errno_error(number, named);
-  }
 }
 
 class init_server final : public wire::Init::Server {
@@ -144,16 +129,51 @@ public:
     return kj::READY_NOW;
   }
 
+  kj::Promise<void> clocks(ClocksContext context) override {
+    admission_->check();
+    const auto params = context.getParams();
+    sandbox_.clocks.set(params.getTimeToLiveMs(), params.getRolloutBudgetMs());
+    return kj::READY_NOW;
+  }
+
   kj::Promise<void> stats(StatsContext context) override {
     admission_->check();
     auto stats = context.getResults().initStats();
     const auto& counts = sandbox_.counts;
+    stats.setTimeToLiveLeftMs(sandbox_.clocks.time_to_live_left_ms());
+    stats.setRolloutBudgetLeftMs(sandbox_.clocks.rollout_budget_left_ms());
     stats.setMemoryBytes(counts.memory_bytes());
     stats.setMemoryPeakBytes(counts.memory_peak_bytes());
     stats.setSwapBytes(counts.swap_bytes());
     stats.setProcesses(counts.processes());
     stats.setCpuUs(counts.cpu_us());
-    stats.setOomKills(counts.oom_kills());
+    stats.setOomKills(sandbox_.groups.oom_kills());
+    const auto& given = sandbox_.given_;
+    stats.setMemoryLimitBytes(given.memory_bytes);
+    stats.setProcessesLimit(given.processes);
+    stats.setCpuLimitMilli(given.cpu_milli);
+    stats.setDiskBytes(disk_bytes(sandbox_.privileged_.disk_account));
+    stats.setDiskLimitBytes(given.disk_bytes);
+    const auto traffic = block_traffic_of(given.payload_v2);
+    stats.setReadBytes(traffic.read_bytes);
+    stats.setWrittenBytes(traffic.written_bytes);
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> spawn(SpawnContext context) override {
+    admission_->check();
+    return spawn_process(sandbox_, kj::addRef(*admission_), context);
+  }
+
+  kj::Promise<void> processes(ProcessesContext context) override {
+    admission_->check();
+    sandbox_.processes.list(context.getResults());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> process(ProcessContext context) override {
+    admission_->check();
+    find_process(sandbox_, kj::addRef(*admission_), context);
     return kj::READY_NOW;
   }
 
@@ -220,6 +240,40 @@ public:
       });
   }
 
+  kj::Promise<void> unpack(UnpackContext context) override {
+    admission_->check();
+    auto path = string_of(context.getParams().getPath());
+    if (auto ok = check_path(path); !ok)
+      fill(context.getResults().initError(), ok.error());
+    else
+      unpack_tree(sandbox_, kj::addRef(*admission_), std::move(path), context);
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> pack(PackContext context) override {
+    admission_->check();
+    auto path = string_of(context.getParams().getPath());
+    if (auto ok = check_path(path))
+      return pack_tree(sandbox_, std::move(path), context);
+    else
+      fill(context.getResults().initError(), ok.error());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> replace(ReplaceContext context) override {
+    admission_->check();
+    const auto params = context.getParams();
+    file_request request;
+    request.path = string_of(params.getPath());
+    request.permissions = params.getPermissions();
+    request.make_parents = params.getMakeParents();
+    if (auto ok = check_path(request.path); !ok) {
+      fill(context.getResults().initError(), ok.error());
+      return kj::READY_NOW;
+    }
+    return replace_file(sandbox_, kj::addRef(*admission_), std::move(request), context);
+  }
+
 private:
   /// Whether an exec may begin now, or is known already.
   result<void> may_start(std::uint64_t id) {
@@ -258,6 +312,25 @@ private:
 };
 
 } // namespace
+
+error file_error(int number, const char* what, const std::string& path) {
+  const auto named = std::string(what) + " '" + path + "'";
+  switch (number) {
+  case ENXIO:
+  case EISDIR:
+    return {errc::invalid_argument, named + ": neither a regular file nor opened as a directory"};
+  case EACCES:
+  case EPERM:
+  case ELOOP:
+  case EROFS:
+  case ENOTDIR:
+  case EBUSY:
+  case EXDEV:
+    return {errc::invalid_argument, errno_error(number, named).message};
+  default:
+    return errno_error(number, named);
+  }
+}
 
 void fill_status(wire::FileStatus::Builder to, const file_reading& from) {
   to.setType(type_of(from.mode));

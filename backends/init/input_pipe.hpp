@@ -19,6 +19,11 @@ public:
   /// The command sees the end of its input. Idempotent.
   void close();
 
+  /// Neither closed nor left by its last reader, as far as a write could tell.
+  bool open() const {
+    return pipe_.get() >= 0;
+  }
+
 private:
   kj::Promise<void> write_rest(kj::Array<const kj::byte> bytes, std::size_t done);
 

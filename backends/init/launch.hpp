@@ -35,6 +35,7 @@ struct launch {
 
   std::uint64_t memory_bytes = 0;
   std::uint32_t processes = 0;
+  std::uint32_t cpu_milli = 0; ///< 1000 = one core; 0 = no limit.
   std::uint64_t disk_bytes = 0;
 
   /// What `assigning` needs: open until it has returned.
@@ -46,6 +47,10 @@ struct assignment {
   std::string sandbox_id;
   std::uint64_t pause_after_ms = 0;
   std::uint64_t stop_after_ms = 0;
+  /// Totals of the clocks that end it (backends/init/life_clocks.hpp); 0: that one does not run.
+  std::uint64_t time_to_live_ms = 0;
+  std::uint64_t rollout_budget_ms = 0;
+  std::uint64_t age_ms = 0; ///< How long ago it was created.
 };
 
 /// Called once: with no error when the sandbox is complete but for its assignment, which is waited
@@ -53,8 +58,9 @@ struct assignment {
 /// could not be completed: the process ends after that.
 using assigning = std::function<assignment(const result<void>& complete)>;
 
-/// Locks the calling process down and supervises the sandbox until its reaper is gone or its lease
-/// has expired. The process is single-threaded and has no event loop yet. Never returns.
+/// Locks the calling process down and supervises the sandbox until its reaper is gone, its lease
+/// has expired, or one of its clocks has passed. The process is single-threaded and has no event
+/// loop yet. Never returns.
 [[noreturn]] void supervise(launch given, const assigning& wait_for_assignment);
 
 /// The reaper's program (freestanding, static), embedded at build time.

@@ -1,5 +1,7 @@
 #include "backends/init/lease.hpp"
 
+#include "backends/init/longest.hpp"
+
 #include <algorithm>
 #include <ctime>
 
@@ -9,6 +11,10 @@ namespace {
 
 /// The event loop's timer stands still in a suspend, so the clock is looked at now and then.
 constexpr std::uint64_t sleep_max_ms = 30'000;
+
+/// How late a look at the clock may come. Later means that this process did not run: whatever the
+/// trainer said meanwhile is still unread.
+constexpr std::uint64_t late_max_ms = 500;
 
 std::uint64_t boot_ms() {
   timespec now{};
@@ -25,11 +31,17 @@ lease::lease(kj::Timer& timer, std::function<void()> pause, std::function<void()
     stop_{std::move(stop)} {}
 
 void lease::renew(std::uint64_t pause_in_ms, std::uint64_t stop_in_ms) {
-  pause_in_ms_ = pause_in_ms;
-  stop_in_ms_ = stop_in_ms;
+  excused_ = false;
+  set(pause_in_ms, stop_in_ms);
+}
+
+void lease::set(std::uint64_t pause_in_ms, std::uint64_t stop_in_ms) {
+  pause_in_ms_ = std::min(pause_in_ms, longest_ms);
+  stop_in_ms_ = std::min(stop_in_ms, longest_ms);
   const auto now = boot_ms();
-  pause_at_ = pause_in_ms ? now + pause_in_ms : 0;
-  stop_at_ = stop_in_ms ? now + stop_in_ms : 0;
+  pause_at_ = pause_in_ms_ ? now + pause_in_ms_ : 0;
+  stop_at_ = stop_in_ms_ ? now + stop_in_ms_ : 0;
+  look_at_ = now;
   task_ = watch().eagerlyEvaluate([](kj::Exception&&) {});
 }
 
@@ -39,6 +51,15 @@ void lease::renew_again() {
 
 kj::Promise<void> lease::watch() {
   const auto now = boot_ms();
+  const bool due = (pause_at_ != 0 && now >= pause_at_) || (stop_at_ != 0 && now >= stop_at_);
+  if (due && now > look_at_ + late_max_ms && !excused_) {
+    // Once: a machine that is always late must not keep the sandboxes of the dead.
+    excused_ = true;
+    if (pause_at_ != 0)
+      pause_at_ = now + pause_in_ms_;
+    if (stop_at_ != 0)
+      stop_at_ = now + stop_in_ms_;
+  }
   if (pause_at_ != 0 && now >= pause_at_) {
     pause_at_ = 0;
     pause_();
@@ -53,6 +74,7 @@ kj::Promise<void> lease::watch() {
       sleep = std::min(sleep, at - now);
   if (pause_at_ == 0 && stop_at_ == 0)
     return kj::READY_NOW;
+  look_at_ = now + sleep;
   return timer_.afterDelay(static_cast<std::int64_t>(sleep) * kj::MILLISECONDS).then([this] {
     return watch();
   });

@@ -70,6 +70,7 @@ int restrict_files(const launch& given, const privileged_files& files) {
                             {given.pids_v1, groups},
                             {given.cpu_v1, groups},
                             {files.root, inside},
+                            {files.disk_account, LANDLOCK_ACCESS_FS_READ_FILE},
                             {marker, write | LANDLOCK_ACCESS_FS_READ_FILE}},
                            true);
 }
@@ -137,11 +138,12 @@ result<void> lock_down(const launch& given, const privileged_files& files) {
   for (int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU})
     ::signal(number, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);
-  std::vector<int> kept{given.listener,   given.reaper_socket,  given.reaper_pidfd,
-                        given.lock,       given.run_dir,        given.scratch_dir,
-                        given.payload_v2, given.memory_v1,      given.pids_v1,
-                        given.cpu_v1,     files.user_namespace, files.mount_namespace,
-                        files.root,       files.null_device};
+  std::vector<int> kept{given.listener,    given.reaper_socket,  given.reaper_pidfd,
+                        given.lock,        given.run_dir,        given.scratch_dir,
+                        given.payload_v2,  given.memory_v1,      given.pids_v1,
+                        given.cpu_v1,      files.user_namespace, files.mount_namespace,
+                        files.root,        files.null_device,    files.kernel_log,
+                        files.disk_account};
   kept.insert(kept.end(), given.for_assigning.begin(), given.for_assigning.end());
   close_all_but(std::move(kept));
   const rlimit no_core{0, 0};

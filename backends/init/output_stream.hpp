@@ -38,6 +38,11 @@ public:
     return ended_;
   }
 
+  /// A reader is attached that has not been sent the end.
+  bool has_reader() const {
+    return sink_ != nullptr;
+  }
+
   /// The end of the stream, for any number of waiters.
   kj::Promise<void> end() {
     return end_.addBranch();

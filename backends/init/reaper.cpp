@@ -7,6 +7,7 @@
 #include "backends/init/reaper_protocol.hpp"
 #include "backends/init/reaper_syscalls.hpp"
 
+#include <asm/ioctls.h>
 #include <linux/close_range.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
@@ -56,9 +57,12 @@ struct received {
 /// From the keep_request, and the group that the last spawn named.
 struct kept_files {
   int input = -1;
+  int births = -1;
   int group = -1;
   int joins[joins_max] = {};
   std::uint32_t join_count = 0;
+  int group_joins[group_joins_max] = {};
+  std::uint32_t group_join_count = 0;
 };
 
 // Nothing runs constructors here.
@@ -83,12 +87,13 @@ constinit datagram request;
 /// Of a child, for an inline block: no string is shorter than its NUL.
 char* pointers[inline_bytes_max + 2];
 
-void tell(verb what, std::uint64_t exec_id, int value, stage where = stage::none) {
+void tell(verb what, std::uint64_t exec_id, int value, stage where = stage::none, long pid = 0) {
   event message;
   message.what = what;
   message.value = value;
   message.exec_id = exec_id;
   message.where = where;
+  message.pid = static_cast<std::int32_t>(pid);
   long sent;
   do
     sent = call(SYS_sendto, socket_fd, address(&message), sizeof message, MSG_NOSIGNAL);
@@ -129,10 +134,14 @@ const char* point_at(char** to, std::uint32_t count, const char* text, const cha
 struct spawn_files {
   int out, err;
   int block = -1, input = -1, status = -1, group = -1;
+  int group_joins[group_joins_max] = {};
 };
 
 [[noreturn]] void become(const spawn_files& files) {
   const auto& ask = request.spawn;
+  // A full socket costs a pid in a message, not a command.
+  const birth born{ask.exec_id};
+  call(SYS_sendto, kept.births, address(&born), sizeof born, MSG_DONTWAIT | MSG_NOSIGNAL);
   const char* text = request.block;
   char** argv = pointers;
   if (files.block >= 0) {
@@ -161,10 +170,16 @@ struct spawn_files {
   for (std::uint32_t i = 0; i < kept.join_count; ++i)
     if (long n = call(SYS_write, kept.joins[i], address("0"), 1); n < 0)
       fail(stage::join_group, n);
+  for (std::uint32_t i = 0; i < kept.group_join_count; ++i)
+    if (long n = call(SYS_write, kept.group_joins[i], address("0"), 1); n < 0)
+      fail(stage::join_group, n);
   call(SYS_setsid);
   const int streams[] = {files.input >= 0 ? files.input : kept.input, files.out, files.err};
   for (int i = 0; i < 3; ++i)
     if (long n = call(SYS_dup2, streams[i], i); n < 0)
+      fail(stage::standard_streams, n);
+  if (ask.flags & has_terminal)
+    if (long n = call(SYS_ioctl, 0, TIOCSCTTY, 0); n < 0)
       fail(stage::standard_streams, n);
   if (long n = call(SYS_chdir, address(cwd)); n < 0)
     fail(stage::directory, n);
@@ -194,8 +209,13 @@ bool sort_files(const received& given, spawn_files& files) {
     files.input = next();
   if (flags & has_status)
     files.status = next();
-  if (flags & has_group)
+  if (flags & has_group) {
     files.group = next();
+    if (request.spawn.group_join_count > group_joins_max)
+      return false;
+    for (std::uint32_t i = 0; i < request.spawn.group_join_count; ++i)
+      files.group_joins[i] = next();
+  }
   return n == given.count;
 }
 
@@ -203,7 +223,11 @@ void spawn(const spawn_files& files) {
   if (files.group >= 0) {
     if (kept.group >= 0)
       call(SYS_close, kept.group);
+    for (std::uint32_t i = 0; i < kept.group_join_count; ++i)
+      call(SYS_close, kept.group_joins[i]);
     kept.group = files.group;
+    kept.group_join_count = request.spawn.group_join_count;
+    memcpy(kept.group_joins, files.group_joins, sizeof kept.group_joins);
   }
   main_process* entry = nullptr;
   for (auto& m : mains)
@@ -235,15 +259,20 @@ void spawn(const spawn_files& files) {
 
 void keep(const received& given) {
   kept.input = given.fds[0];
+  kept.births = given.fds[1];
   kept.join_count = request.keep.join_count;
   for (std::uint32_t i = 0; i < kept.join_count; ++i)
-    kept.joins[i] = given.fds[1 + i];
+    kept.joins[i] = given.fds[2 + i];
 }
 
 void signal_main(const signal_request& asked) {
-  for (auto& m : mains)
-    if (m.pid != 0 && m.exec_id == asked.exec_id)
+  for (auto& m : mains) {
+    if (m.pid == 0 || m.exec_id != asked.exec_id)
+      continue;
+    // It leads the group, or has not come to that yet and is alone.
+    if (!asked.whole_group || call(SYS_kill, -m.pid, asked.number) == -ESRCH)
       call(SYS_kill, m.pid, asked.number);
+  }
 }
 
 void reap() {
@@ -257,9 +286,9 @@ void reap() {
         continue;
       m.pid = 0;
       if (WIFSIGNALED(status))
-        tell(verb::signalled, m.exec_id, WTERMSIG(status));
+        tell(verb::signalled, m.exec_id, WTERMSIG(status), stage::none, pid);
       else
-        tell(verb::exited, m.exec_id, WEXITSTATUS(status));
+        tell(verb::exited, m.exec_id, WEXITSTATUS(status), stage::none, pid);
       break;
     }
   }
@@ -297,7 +326,7 @@ bool serve() {
     }
   }
   if (request.what == verb::keep && size == sizeof(keep_request) && kept.input < 0
-      && request.keep.join_count <= joins_max && given.count == 1 + request.keep.join_count) {
+      && request.keep.join_count <= joins_max && given.count == 2 + request.keep.join_count) {
     keep(given);
     return true;
   }

@@ -18,6 +18,9 @@ namespace {
 /// long.
 constexpr int queue_patience_ms = 1000;
 
+/// So many births lie unread at most: a full socket would take no more.
+constexpr unsigned births_unread_max = 32;
+
 result<kj::AutoCloseFd> memory_of(const std::string& block) {
   kj::AutoCloseFd file{::memfd_create("dsec-exec", MFD_CLOEXEC)};
   if (file.get() < 0)
@@ -57,6 +60,7 @@ result<void> reaper_link::send(const void* head, std::size_t head_bytes, const s
   for (;;) {
     if (::sendmsg(socket_, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
       break;
+    gone_ = errno == EPIPE || errno == ECONNRESET;
     pollfd writable{socket_, POLLOUT, 0};
     if (errno != EAGAIN || ::poll(&writable, 1, queue_patience_ms) <= 0)
       return errno_error(errno, "ask PID 1 of the sandbox");
@@ -66,13 +70,22 @@ result<void> reaper_link::send(const void* head, std::size_t head_bytes, const s
 }
 
 result<void> reaper_link::keep(int input, std::initializer_list<int> joins) {
+  int ends[2];
+  const int on = 1;
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+    return errno_error(errno, "make the socket of births");
+  births_ = kj::AutoCloseFd{ends[0]};
+  const kj::AutoCloseFd theirs{ends[1]};
+  if (::setsockopt(births_, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
+    return errno_error(errno, "set up the socket of births");
   reaper::keep_request request;
   descriptors given;
   given.add(input);
+  given.add(theirs);
   for (int fd : joins)
     if (fd >= 0)
       given.add(fd);
-  request.join_count = static_cast<std::uint32_t>(given.count - 1);
+  request.join_count = static_cast<std::uint32_t>(given.count - 2);
   return send(&request, sizeof request, nullptr, given);
 }
 
@@ -94,18 +107,34 @@ result<void> reaper_link::spawn(reaper::spawn_request request, const std::string
   given.add(three.err);
   add_if(in_file, reaper::has_block, file->get());
   add_if(three.input >= 0, reaper::has_input, three.input);
+  if (three.terminal)
+    request.flags |= reaper::has_terminal;
   add_if(three.status >= 0, reaper::has_status, three.status);
-  add_if(group_ != group.number(), reaper::has_group, group.directory());
+  const auto& account = group.account();
+  const std::pair numbers{group.number(), account.number()};
+  if (group_ != numbers) {
+    add_if(true, reaper::has_group, group.directory());
+    for (int tasks : {account.memory_tasks(), account.pids_tasks()}) {
+      if (tasks < 0)
+        continue;
+      given.add(tasks);
+      ++request.group_join_count;
+    }
+  }
   auto sent = send(&request, sizeof request, in_file ? nullptr : &block, given);
-  if (sent)
-    group_ = group.number();
+  if (sent) {
+    group_ = numbers;
+    if (++births_unread_ > births_unread_max)
+      (void)find_birth(0);
+  }
   return sent;
 }
 
-result<void> reaper_link::signal(std::uint64_t exec_id, int number) {
+result<void> reaper_link::signal(std::uint64_t exec_id, int number, whom to) {
   reaper::signal_request request;
   request.number = number;
   request.exec_id = exec_id;
+  request.whole_group = to == whom::process_group;
   return send(&request, sizeof request, nullptr, {});
 }
 
@@ -113,10 +142,54 @@ void reaper_link::on_event(std::function<void(const reaper::event&)> tell) {
   tell_ = std::move(tell);
 }
 
+std::map<std::uint64_t, reaper_link::outside>::iterator
+reaper_link::find_birth(std::uint64_t exec_id) {
+  for (;;) {
+    if (auto found = born_.find(exec_id); found != born_.end())
+      return found;
+    reaper::birth told;
+    iovec part{&told, sizeof told};
+    alignas(cmsghdr) unsigned char control[CMSG_SPACE(sizeof(ucred))];
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const auto n = ::recvmsg(births_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0 && errno == EINTR)
+      continue;
+    const auto* header = n == static_cast<ssize_t>(sizeof told) ? CMSG_FIRSTHDR(&message) : nullptr;
+    if (!header) {
+      births_unread_ = 0;
+      return born_.end();
+    }
+    if (births_unread_ > 0)
+      --births_unread_;
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_CREDENTIALS)
+      continue;
+    ucred who;
+    std::memcpy(&who, CMSG_DATA(header), sizeof who);
+    born_.insert_or_assign(told.exec_id, outside{who.pid, who.uid});
+  }
+}
+
+reaper_link::outside reaper_link::born(std::uint64_t exec_id) {
+  const auto found = find_birth(exec_id);
+  return found == born_.end() ? outside{} : found->second;
+}
+
 bool reaper_link::tell_pending() {
   for (;;) {
     reaper::event event;
     const ssize_t n = ::recv(socket_, &event, sizeof event, MSG_DONTWAIT);
+    const bool over = event.what == reaper::verb::exited || event.what == reaper::verb::signalled;
+    if (n == static_cast<ssize_t>(sizeof event) && over) {
+      if (const auto found = find_birth(event.exec_id); found != born_.end()) {
+        event.pid_outside = found->second.pid;
+        event.root_outside = found->second.root;
+        born_.erase(found);
+      }
+    }
     if (n == static_cast<ssize_t>(sizeof event))
       tell_(event);
     else if (n >= 0 || errno != EINTR)

@@ -9,8 +9,10 @@
 
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace dsec::init {
 
@@ -19,15 +21,16 @@ class reaper_link {
 public:
   reaper_link(kj::UnixEventPort& port, kj::AutoCloseFd socket);
 
-  /// What every command needs: its input if it has none of its own, and the files of control
-  /// groups that it writes itself into; those that are -1 are passed over. Once, before the first
-  /// spawn.
+  /// What every command needs: its input if it has none of its own, the files of control groups
+  /// that it writes itself into (those that are -1 are passed over), and a socket on which it tells
+  /// of its birth. Once, before the first spawn.
   result<void> keep(int input, std::initializer_list<int> joins);
 
   struct streams {
     int out, err;
-    int input = -1;  ///< -1: what `keep` said.
-    int status = -1; ///< Closed by PID 1 and, when it starts or ends, by the command.
+    int input = -1;        ///< -1: what `keep` said.
+    int status = -1;       ///< Closed by PID 1 and, when it starts or ends, by the command.
+    bool terminal = false; ///< `input` is one, and is to be the command's controlling terminal.
   };
 
   /// Fills in the request's flags and sends it with the block. `group` is the command's own.
@@ -35,8 +38,25 @@ public:
   result<void> spawn(reaper::spawn_request request, const std::string& block, const streams& three,
                      const exec_group& group);
 
-  /// To the main process of an exec; a process that has ended is passed over.
-  result<void> signal(std::uint64_t exec_id, int number);
+  enum class whom { main_process, process_group };
+
+  /// To the main process of an exec, or to it and its process group; one whose main process has
+  /// ended is passed over.
+  result<void> signal(std::uint64_t exec_id, int number, whom to);
+
+  /// The pid and the sandbox's root of a main process that was asked for and has not been told to
+  /// have ended, as the machine sees both; nothing if it has not come so far.
+  struct outside {
+    pid_t pid = -1;
+    std::uint32_t root = 0;
+  };
+
+  outside born(std::uint64_t exec_id);
+
+  /// PID 1 was found gone when it was asked for something; `run` ends as well.
+  bool gone() const {
+    return gone_;
+  }
 
   /// Who is told of every event. Before `run`.
   void on_event(std::function<void(const reaper::event&)> tell);
@@ -60,10 +80,17 @@ private:
   result<void> send(const void* head, std::size_t head_bytes, const std::string* block,
                     const descriptors& given);
 
-  kj::AutoCloseFd socket_;
+  /// Reads births until that of `exec_id` has come.
+  std::map<std::uint64_t, outside>::iterator find_birth(std::uint64_t exec_id);
+
+  kj::AutoCloseFd socket_, births_;
+  std::map<std::uint64_t, outside> born_;
+  unsigned births_unread_ = 0;
+  bool gone_ = false;
   kj::UnixEventPort::FdObserver observer_;
   std::function<void(const reaper::event&)> tell_;
-  std::optional<unsigned> group_; ///< The number of the last that PID 1 was handed.
+  /// The numbers of the last group and account that PID 1 was handed.
+  std::optional<std::pair<unsigned, unsigned>> group_;
 };
 
 } // namespace dsec::init

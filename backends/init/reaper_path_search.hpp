@@ -3,6 +3,8 @@
 #include "backends/init/reaper_syscalls.hpp"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 /// As execvp does it, without a libc.
 namespace dsec::init::reaper {
@@ -26,14 +28,23 @@ inline bool has_slash(const char* name) {
   return false;
 }
 
+/// execve, which says "no such file" as well of one whose interpreter is missing (its first line's
+/// or its dynamic linker); that is ELIBACC here.
+inline long execute_file(const char* file, char** argv, char** env) {
+  const long answer = call(SYS_execve, address(file), address(argv), address(env));
+  if (answer == -ENOENT && call(SYS_faccessat, AT_FDCWD, address(file), F_OK) == 0)
+    return -ELIBACC;
+  return answer;
+}
+
 /// As execvp: a directory without the file is passed over, one that forbids it is remembered.
 inline long execute(const char* name, char** argv, char** env) {
   if (!*name)
     return -ENOENT;
   if (has_slash(name))
-    return call(SYS_execve, address(name), address(argv), address(env));
+    return execute_file(name, argv, env);
   static char candidate[4096];
-  bool forbidden = false;
+  long best = -ENOENT;
   const char* path = path_of(env);
   for (;;) {
     std::size_t n = 0;
@@ -52,14 +63,14 @@ inline long execute(const char* name, char** argv, char** env) {
       append(*c);
     candidate[n] = 0;
     if (fits) {
-      long answer = call(SYS_execve, address(candidate), address(argv), address(env));
-      if (answer == -EACCES)
-        forbidden = true;
-      else if (answer != -ENOENT && answer != -ENOTDIR && answer != -ELOOP)
+      const long answer = execute_file(candidate, argv, env);
+      if (answer == -EACCES || (answer == -ELIBACC && best == -ENOENT))
+        best = answer;
+      else if (answer != -ELIBACC && answer != -ENOENT && answer != -ENOTDIR && answer != -ELOOP)
         return answer;
     }
     if (!*path)
-      return forbidden ? -EACCES : -ENOENT;
+      return best;
     ++path;
   }
 }

@@ -12,8 +12,11 @@ inline constexpr int socket_fd = 3;
 inline constexpr std::uint32_t groups_max = 32;
 /// Files of control groups, "tasks", that a child writes itself into before it starts.
 inline constexpr std::uint32_t joins_max = 6;
-/// Main processes at once. dsec-init refuses more before it asks.
-inline constexpr std::uint32_t mains_max = 1024;
+/// Commands and processes (schemas/init.capnp) at once, and main processes of both. dsec-init
+/// refuses more before it asks.
+inline constexpr std::uint32_t commands_max = 1024;
+inline constexpr std::uint32_t processes_max = 256;
+inline constexpr std::uint32_t mains_max = commands_max + processes_max;
 
 /// An argument block up to this size travels in the datagram itself.
 inline constexpr std::uint32_t inline_bytes_max = 8 << 10;
@@ -29,8 +32,8 @@ enum class verb : std::uint32_t {
   signalled,   ///< event: `value` is the signal that ended it.
 };
 
-/// What every child needs, with its descriptors: the input of commands without one, then the
-/// control group files (at most `joins_max`) that each child joins.
+/// What every child needs, with its descriptors: the input of commands without one, the socket of
+/// births, then the control group files (at most `joins_max`) that each child joins.
 struct keep_request {
   verb what = verb::keep;
   std::uint32_t join_count = 0;
@@ -41,10 +44,15 @@ enum spawn_flags : std::uint32_t {
   has_block = 1, ///< The block, when it is too large for the datagram.
   has_input = 2,
   has_status = 4, ///< Closes by itself when the command starts or the child ends.
-  has_group = 8,  ///< The control group, a directory, of this command and of those after it.
+  /// The control group, a directory, of this command and of those after it, and behind it the
+  /// files (at most `group_joins_max`) that they join beside it.
+  has_group = 8,
+  /// No descriptor: the input is a terminal, which becomes the one of the command's session.
+  has_terminal = 16,
 };
 
-inline constexpr std::uint32_t descriptors_max = 7;
+inline constexpr std::uint32_t group_joins_max = 2;
+inline constexpr std::uint32_t descriptors_max = 8;
 
 struct spawn_request {
   verb what = verb::spawn;
@@ -58,13 +66,23 @@ struct spawn_request {
   std::uint32_t argument_count = 0;
   std::uint32_t variable_count = 0;
   std::uint32_t block_bytes = 0;
+  std::uint32_t group_join_count = 0; ///< With has_group only.
   std::uint32_t groups[groups_max] = {};
+};
+
+/// What a child sends on the socket of births before anything else, while it is the sandbox's root.
+/// The kernel puts its pid and uid beside it as dsec-init sees them, which keeps them when the
+/// child is long gone.
+struct birth {
+  std::uint64_t exec_id = 0;
 };
 
 struct signal_request {
   verb what = verb::signal;
   std::int32_t number = 0;
   std::uint64_t exec_id = 0;
+  std::uint32_t whole_group = 0; ///< 1: to its process group, not to the main process alone.
+  std::uint32_t unused = 0;
 };
 
 /// Where a child was when it failed.
@@ -83,7 +101,11 @@ struct event {
   std::int32_t value = 0; ///< not_started: an errno value.
   std::uint64_t exec_id = 0;
   stage where = stage::none; ///< not_started only.
-  std::uint32_t unused = 0;
+  std::int32_t pid = 0;      ///< exited, signalled: of the main process, inside the sandbox.
+  /// Added by dsec-init's end to exited and signalled: the main process and the sandbox's root as
+  /// the machine sees them; -1 if the child could not tell.
+  std::int32_t pid_outside = -1;
+  std::uint32_t root_outside = 0;
 };
 
 } // namespace dsec::init::reaper

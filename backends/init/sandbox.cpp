@@ -15,8 +15,11 @@ namespace dsec::init {
 
 namespace {
 
-/// How long an ended sandbox stays reachable, so that pending answers leave.
+/// How long an ended sandbox stays reachable at most, so that pending answers leave.
 constexpr auto farewell = 1 * kj::SECONDS;
+
+/// How often it is looked whether they have.
+constexpr auto farewell_step = 2 * kj::MILLISECONDS;
 
 /// Where a thread moves itself, without the lock over all forks that a write to cgroup.procs takes.
 kj::AutoCloseFd tasks_of(int folder) {
@@ -43,16 +46,25 @@ sandbox::sandbox(launch given, privileged_files privileged, kj::AsyncIoContext& 
     timer{io.provider->getTimer()},
     counts{given_},
     reaper{port, kj::AutoCloseFd{given_.reaper_socket}},
-    groups{given_.payload_v2},
+    groups{given_},
+    memory_deaths{kj::mv(privileged_.kernel_log)},
+    disk{given_.scratch_dir},
     files{port, kj::mv(privileged_.user_namespace), kj::mv(privileged_.mount_namespace)},
-    commands{{port, timer, reaper, groups, counts, given_}, files},
+    commands{{port, timer, reaper, groups, counts, given_, memory_deaths, disk}, files},
+    processes{{port, timer, reaper, groups, counts, given_, memory_deaths, disk}, files},
     freeze{port,
            timer,
            given_.payload_v2,
            counts,
-           [this] { commands.freeze_clocks(); },
+           [this] {
+             commands.freeze_clocks();
+             processes.freeze_clocks();
+             clocks.stand();
+           },
            [this] {
              commands.thaw_clocks();
+             processes.thaw_clocks();
+             clocks.go_on();
            }},
     leases{timer,
            [this] {
@@ -63,12 +75,16 @@ sandbox::sandbox(launch given, privileged_files privileged, kj::AsyncIoContext& 
            [this] {
              lease_expired();
            }},
+    clocks{timer,
+           [this](life_clocks::which clock) {
+             clock_passed(clock);
+           }},
     reaper_observer_{port, given_.reaper_pidfd, kj::UnixEventPort::FdObserver::OBSERVE_READ},
     over_promise_{nullptr} {
   auto pair = kj::newPromiseAndFulfiller<void>();
   over_ = kj::mv(pair.fulfiller);
   over_promise_ = kj::mv(pair.promise);
-  hand_over_kept();
+  kept_ = hand_over_kept();
   // The first command's group, ahead. One that cannot be made is an answer to that command.
   if (auto first = groups.acquire())
     groups.release(std::move(*first));
@@ -77,10 +93,15 @@ sandbox::sandbox(launch given, privileged_files privileged, kj::AsyncIoContext& 
 void sandbox::become(assignment whose) {
   assigned_ = std::move(whose);
   leases.renew(assigned_.pause_after_ms, assigned_.stop_after_ms);
+  clocks.begin(assigned_.age_ms);
+  clocks.set(assigned_.time_to_live_ms, assigned_.rollout_budget_ms);
 }
 
 kj::Promise<void> sandbox::run() {
-  reaper.on_event([this](const reaper::event& e) { commands.told(e); });
+  reaper.on_event([this](const reaper::event& e) {
+    commands.told(e);
+    processes.told(e);
+  });
   auto events = reaper.run();
   auto death = reaper_observer_.whenBecomesReadable();
   // What PID 1 told last is heard before its death is; its socket closes a moment before the
@@ -94,12 +115,9 @@ kj::Promise<void> sandbox::run() {
   return kj::mv(over_promise_);
 }
 
-void sandbox::hand_over_kept() {
-  const auto memory = tasks_of(given_.memory_v1);
-  const auto pids = tasks_of(given_.pids_v1);
+result<void> sandbox::hand_over_kept() {
   const auto cpu = tasks_of(given_.cpu_v1);
-  // A PID 1 that cannot be told is dying, which is seen where its events end.
-  (void)reaper.keep(privileged_.null_device, {memory, pids, cpu});
+  return reaper.keep(privileged_.null_device, {cpu});
 }
 
 void sandbox::reaper_ended() {
@@ -111,6 +129,19 @@ void sandbox::lease_expired() {
       "the job's lease was not renewed in time");
 }
 
+void sandbox::clock_passed(life_clocks::which clock) {
+  switch (clock) {
+  case life_clocks::which::time_to_live:
+    return end(wire::Outcome::Kind::EXPIRED, "time_to_live",
+               "its time to live of " + std::to_string(clocks.time_to_live_ms())
+                 + " ms has passed");
+  case life_clocks::which::rollout_budget:
+    return end(wire::Outcome::Kind::BUDGET_SPENT, "rollout_budget",
+               "its rollout budget of " + std::to_string(clocks.rollout_budget_ms())
+                 + " ms is spent");
+  }
+}
+
 void sandbox::end(wire::Outcome::Kind kind, const char* word, const std::string& detail) {
   if (ending_)
     return;
@@ -119,6 +150,7 @@ void sandbox::end(wire::Outcome::Kind kind, const char* word, const std::string&
   (void)write_tombstone(given_.run_dir, id(), word, detail);
   kill_point(crash_role::init);
   commands.settle_all(kind, detail);
+  processes.settle_all(kind, detail);
   const int all = ::openat(given_.payload_v2, "cgroup.kill", O_WRONLY | O_CLOEXEC);
   if (all >= 0) {
     (void)!::write(all, "1", 1);
@@ -126,7 +158,16 @@ void sandbox::end(wire::Outcome::Kind kind, const char* word, const std::string&
   }
   ::syscall(SYS_pidfd_send_signal, given_.reaper_pidfd, SIGKILL, nullptr, 0);
   kill_point(crash_role::init);
-  timer.afterDelay(farewell).then([this] { over_->fulfill(); }).detach([](kj::Exception&&) {});
+  until_told(timer.now() + farewell).then([this] { over_->fulfill(); }).detach([](kj::Exception&&) {
+  });
+}
+
+kj::Promise<void> sandbox::until_told(kj::TimePoint last) {
+  return timer.afterDelay(farewell_step).then([this, last]() -> kj::Promise<void> {
+    // The loop came to rest before this: what could be answered has been.
+    const bool told = commands.owes_nobody() && processes.owes_nobody() && all_sent();
+    return told || timer.now() >= last ? kj::READY_NOW : until_told(last);
+  });
 }
 
 } // namespace dsec::init

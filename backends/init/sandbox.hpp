@@ -2,16 +2,21 @@
 
 #include "backends/init/command_table.hpp"
 #include "backends/init/counters.hpp"
+#include "backends/init/disk_probe.hpp"
 #include "backends/init/exec_groups.hpp"
 #include "backends/init/file_errands.hpp"
 #include "backends/init/freezer.hpp"
 #include "backends/init/launch.hpp"
 #include "backends/init/lease.hpp"
+#include "backends/init/life_clocks.hpp"
+#include "backends/init/oom_log.hpp"
+#include "backends/init/process_table.hpp"
 #include "backends/init/reaper_link.hpp"
 
 #include <kj/async-io.h>
 #include <kj/async-unix.h>
 
+#include <functional>
 #include <string>
 
 namespace dsec::init {
@@ -19,8 +24,10 @@ namespace dsec::init {
 /// Descriptors that only a privileged process can open, for what happens after the lockdown.
 struct privileged_files {
   kj::AutoCloseFd user_namespace, mount_namespace;
-  kj::AutoCloseFd root;        ///< O_PATH of the sandbox's root, for the Landlock rule.
-  kj::AutoCloseFd null_device; ///< Standard input of commands without one.
+  kj::AutoCloseFd root;         ///< O_PATH of the sandbox's root, for the Landlock rule.
+  kj::AutoCloseFd null_device;  ///< Standard input of commands without one.
+  kj::AutoCloseFd disk_account; ///< As open_disk_account; none where the disk is not counted.
+  kj::AutoCloseFd kernel_log;   ///< Of `oom_log::open`.
 };
 
 /// Everything dsec-init knows of its sandbox, and its end. Single-threaded: the event loop's.
@@ -28,16 +35,26 @@ class sandbox {
 public:
   sandbox(launch given, privileged_files files, kj::AsyncIoContext& io);
 
-  /// Before `run`. The lease counts from here.
+  /// Whether PID 1 has what every command needs of it. One that was not told can start none.
+  const result<void>& complete() const {
+    return kept_;
+  }
+
+  /// Before `run`. The lease and the clocks count from here.
   void become(assignment whose);
 
-  /// Watches PID 1 and the lease. Answers when the sandbox is over and whoever waited has been
-  /// told.
+  /// Watches PID 1, the lease and the clocks. Answers when the sandbox is over and whoever waited
+  /// has been told.
   kj::Promise<void> run();
 
   const std::string& id() const {
     return assigned_.sandbox_id;
   }
+
+  /// Says whether every answer has left this process. The gate's.
+  std::function<bool()> all_sent = [] {
+    return true;
+  };
 
   launch given_;
   privileged_files privileged_;
@@ -46,18 +63,26 @@ public:
   counters counts;
   reaper_link reaper;
   exec_groups groups;
+  oom_log memory_deaths;
+  disk_probe disk;
   file_errands files;
   command_table commands;
+  process_table processes;
   freezer freeze;
   lease leases;
+  life_clocks clocks;
 
 private:
-  void hand_over_kept();
+  result<void> hand_over_kept();
   void reaper_ended();
   void lease_expired();
+  void clock_passed(life_clocks::which clock);
   void end(wire::Outcome::Kind kind, const char* word, const std::string& detail);
+  /// Until everybody has been told, or that moment.
+  kj::Promise<void> until_told(kj::TimePoint last);
 
   assignment assigned_;
+  result<void> kept_;
   kj::UnixEventPort::FdObserver reaper_observer_;
   kj::Own<kj::PromiseFulfiller<void>> over_;
   kj::Promise<void> over_promise_;

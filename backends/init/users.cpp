@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::size_t database_bytes_max = 1 << 20;
 
+/// Of a line of passwd.
+constexpr std::size_t fields_max = 7;
+
 /// As many ids are mapped. One beyond must not reach the kernel: -1 means "leave it as it is"
 /// there, which is root.
 constexpr std::uint32_t id_max = 65535;
@@ -37,8 +40,9 @@ template <class F>
 void each_line(std::string_view text, F use) {
   while (!text.empty()) {
     auto line = take(text, '\n');
+    // The agent's file: a line of colons alone must not become a million fields.
     std::vector<std::string_view> fields;
-    while (!line.empty())
+    while (!line.empty() && fields.size() < fields_max)
       fields.push_back(take(line, ':'));
     if (fields.size() >= 3 && use(fields))
       return;
@@ -69,10 +73,14 @@ result<identity> entry_of(std::string_view user, std::string_view passwd, std::s
   each_line(passwd, [&](const auto& f) {
     if (f.size() < 4 || !(f[0] == user_part || (uid && number_in(f[2]) == uid)))
       return false;
+    const auto its_uid = number_in(f[2]), its_gid = number_in(f[3]);
+    // A damaged line is none.
+    if (!its_uid || !its_gid)
+      return false;
     name = f[0];
-    found.uid = number_in(f[2]).value_or(0);
-    found.gid = number_in(f[3]).value_or(0);
-    return known = number_in(f[2]) && number_in(f[3]);
+    found.uid = *its_uid;
+    found.gid = *its_gid;
+    return known = true;
   });
   if (!known && user_part != "" && user_part != "root") {
     if (!uid)
@@ -98,10 +106,12 @@ result<identity> entry_of(std::string_view user, std::string_view passwd, std::s
   each_line(group, [&](const auto& f) {
     if (f.size() < 4 || name.empty())
       return false;
-    for (auto members = f[3]; !members.empty();)
-      if (take(members, ',') == name)
-        if (auto gid = number_in(f[2]))
-          found.groups.push_back(*gid);
+    // Once, however often the agent's file names him: PID 1 takes no more than so many.
+    bool member = false;
+    for (auto members = f[3]; !members.empty() && !member;)
+      member = take(members, ',') == name;
+    if (const auto gid = number_in(f[2]); gid && member)
+      found.groups.push_back(*gid);
     return found.groups.size() >= reaper::groups_max;
   });
   return found;
@@ -112,7 +122,12 @@ result<identity> entry_of(std::string_view user, std::string_view passwd, std::s
 result<identity>
 resolve_user(std::string_view user, std::string_view passwd, std::string_view group) {
   auto found = entry_of(user, passwd, group);
-  if (found && (found->uid > id_max || found->gid > id_max))
+  const auto too_large = [](std::uint32_t id) {
+    return id > id_max;
+  };
+  if (found
+      && (too_large(found->uid) || too_large(found->gid)
+          || std::any_of(found->groups.begin(), found->groups.end(), too_large)))
     return error{errc::invalid_argument, "run as user '" + std::string(user)
                                            + "': not an id of this sandbox (0 to "
                                            + std::to_string(id_max) + ")"};

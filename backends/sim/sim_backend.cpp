@@ -268,6 +268,9 @@ void sim_backend::file(const sandbox_id& id, file_request request, completion<fi
            bytes = write->append ? bytes + write->bytes : write->bytes;
            return file_reply{};
          }
+         if (std::holds_alternative<tree_write>(request)
+             || std::holds_alternative<tree_read>(request))
+           return error{errc::invalid_state, "trees: the sim backend has single files only"};
          if (std::holds_alternative<file_list>(request)) {
            file_reply reply;
            for (const auto& [path, bytes] : x.files)
@@ -287,6 +290,21 @@ void sim_backend::file(const sandbox_id& id, file_request request, completion<fi
        });
 }
 
+void sim_backend::process(const sandbox_id& id, process_request, completion<process_reply> done) {
+  call(id, machine_.costs_.call, 0, std::move(done), [](auto&) -> result<process_reply> {
+    return error{errc::invalid_state, "processes: the sim backend has commands only"};
+  });
+}
+
+void sim_backend::set_clocks(const sandbox_id& id, const sandbox_clocks& clocks,
+                             completion<void> done) {
+  call(id, machine_.costs_.call, 0, std::move(done),
+       [&machine = machine_, id, clocks](auto&) -> result<void> {
+         machine.set_clocks(id, clocks);
+         return {};
+       });
+}
+
 void sim_backend::stats(const sandbox_id& id, completion<sandbox_stats> done) {
   call(id, machine_.costs_.call, 0, std::move(done),
        [&machine = machine_](auto& x) -> result<sandbox_stats> {
@@ -294,7 +312,15 @@ void sim_backend::stats(const sandbox_id& id, completion<sandbox_stats> done) {
          stats.memory_peak_bytes = machine.costs_.resident_bytes;
          stats.memory_bytes = x.at == phase::reclaimed ? 0 : machine.costs_.resident_bytes;
          stats.swap_bytes = machine.costs_.resident_bytes - stats.memory_bytes;
-         stats.processes = static_cast<std::uint32_t>(x.execs.size());
+         for (const auto& [exec, of] : x.execs)
+           stats.processes += !of.result;
+         const auto& limits = x.spec.environment.limits;
+         stats.memory_limit_bytes = limits.memory_bytes;
+         stats.processes_limit = limits.processes;
+         stats.cpu_limit_milli = limits.cpu_milli;
+         stats.disk_limit_bytes = limits.disk_bytes;
+         stats.time_to_live_left = machine.time_to_live_left(x);
+         stats.rollout_budget_left = machine.rollout_budget_left(x);
          return stats;
        });
 }

@@ -82,9 +82,12 @@ void sim_world::start(const start_spec& spec, std::function<void()> built,
 void sim_world::build(const sandbox_id& id) {
   auto& x = sandboxes_.at(id);
   x.at = phase::running;
+  x.created = time_.now() - x.spec.age;
+  x.runs_since = time_.now();
   set_lease(id, x.spec.lease);
   for (auto& done : std::exchange(x.when_built, {}))
     done();
+  watch_clocks(id);
 }
 
 sim_time::duration sim_world::running_time(const exec_spec& spec) {
@@ -132,6 +135,7 @@ void sim_world::end_exec(const sandbox_id& id, exec_id exec, outcome what) {
 void sim_world::freeze(machine_sandbox& x) {
   if (x.at != phase::running)
     return;
+  x.ran = running_for(x);
   x.at = phase::paused;
   for (auto& [id, exec] : x.execs) {
     if (exec.result)
@@ -146,9 +150,11 @@ void sim_world::thaw(const sandbox_id& id) {
   if (x.at != phase::paused && x.at != phase::reclaimed)
     return;
   x.at = phase::running;
+  x.runs_since = time_.now();
   for (auto& [exec, of] : x.execs)
     if (!of.result)
       begin_exec(id, exec);
+  watch_clocks(id);
 }
 
 void sim_world::set_lease(const sandbox_id& id, const lease_terms& lease) {

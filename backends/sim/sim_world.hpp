@@ -93,6 +93,10 @@ private:
     std::map<exec_id, sim_exec> execs;
     std::map<std::string, std::string> files;
     std::uint64_t lease = 0;
+    sim_time::duration created{0};
+    sim_time::duration ran{0};        ///< Unfrozen, until `runs_since`.
+    sim_time::duration runs_since{0}; ///< Means something while it runs.
+    std::uint64_t alarm = 0;          ///< Counts those that were set; only the newest rings.
     std::vector<std::function<void()>> when_built;
   };
 
@@ -107,6 +111,14 @@ private:
   void freeze(machine_sandbox& x);
   void thaw(const sandbox_id& id);
   void set_lease(const sandbox_id& id, const lease_terms& lease);
+  void set_clocks(const sandbox_id& id, const sandbox_clocks& clocks);
+  /// Ends it if one of its clocks has passed, else looks again when the next one does.
+  void watch_clocks(const sandbox_id& id);
+  /// Its commands get an outcome of that kind; then it dies.
+  void expire(const sandbox_id& id, outcome_kind kind, const sandbox_end& end);
+  sim_time::duration running_for(const machine_sandbox& x) const;
+  std::chrono::milliseconds time_to_live_left(const machine_sandbox& x) const;
+  std::chrono::milliseconds rollout_budget_left(const machine_sandbox& x) const;
   void die(const sandbox_id& id, sandbox_end end, bool told);
   sim_time::duration page_out_time() const;
 

@@ -20,6 +20,9 @@ namespace {
 /// Not a sandbox id, so it can never meet one.
 constexpr const char* own_group = "_spawner";
 
+/// Limits nothing, but counts; where a machine lacks it, the counts are missing and nothing else.
+constexpr const char* io_controller = "+io";
+
 void at_effect() {
   kill_point(crash_role::spawner);
 }
@@ -152,9 +155,11 @@ result<void> cgroups::prepare() const {
       controllers += std::string{controllers.empty() ? "+" : " +"} + name;
   if (controllers.empty())
     return {};
-  for (auto& path : {layout_.unified, unified_root()})
+  for (auto& path : {layout_.unified, unified_root()}) {
     if (auto set = write_path(path + "/cgroup.subtree_control", controllers); !set)
       return set;
+    (void)write_path(path + "/cgroup.subtree_control", io_controller);
+  }
   return {};
 }
 
@@ -204,9 +209,11 @@ result<payload_groups> cgroups::make_payload(std::uint32_t slot, uid_t owner) co
     return r.error();
   if (auto r = make(layout_.cpu, "cpu", groups.cpu); !r)
     return r.error();
-  if (!controllers.empty())
+  if (!controllers.empty()) {
     if (auto r = write_path(unified + "/cgroup.subtree_control", controllers); !r)
       return r.error();
+    (void)write_path(unified + "/cgroup.subtree_control", io_controller);
+  }
   if (auto r = make_group(unified + "/payload"); !r)
     return r.error();
   auto payload = open_directory(unified + "/payload");

@@ -65,7 +65,8 @@ result<void> connections::listen(const std::string& path, const std::string& gro
     return errno_error(number, "listen on " + path);
   if (group_ && ::chown(path.c_str(), 0, *group_) < 0)
     return errno_error(errno, "give " + path + " to group " + group);
-  loop_.add(listener_.get(), source::listener);
+  if (!loop_.add(listener_.get(), source::listener))
+    return errno_error(errno, "watch " + path);
   return {};
 }
 
@@ -94,7 +95,8 @@ std::optional<std::string> connections::accept() {
     return "the peer is neither root nor a member of the group";
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUFFORCE, &send_buffer_bytes, sizeof(int));
   auto serial = next_++;
-  loop_.add(socket.get(), source::connection, serial);
+  if (!loop_.add(socket.get(), source::connection, serial))
+    return "it cannot be watched";
   clients_[serial].socket = std::move(socket);
   return std::nullopt;
 }
@@ -148,8 +150,10 @@ void connections::flush(std::uint64_t connection) {
     }
     waiting.pop_front();
   }
-  loop_.change(socket.get(), source::connection, connection,
-               held_back ? EPOLLIN | EPOLLOUT : static_cast<std::uint32_t>(EPOLLIN));
+  // A client that cannot be watched any more comes back over a new connection.
+  if (!loop_.change(socket.get(), source::connection, connection,
+                    held_back ? EPOLLIN | EPOLLOUT : static_cast<std::uint32_t>(EPOLLIN)))
+    clients_.erase(found);
 }
 
 void connections::drop(std::uint64_t connection) {

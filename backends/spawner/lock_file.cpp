@@ -12,8 +12,10 @@ descriptor take_lock(int run_dir, const std::string& name, const lock_content& c
   descriptor lock{::openat(run_dir, (name + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
   if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) < 0)
     lock.reset();
-  if (lock)
-    write_lock(lock.get(), content);
+  if (int number = lock ? write_lock(lock.get(), content) : 0; number != 0) {
+    lock.reset();
+    errno = number;
+  }
   return lock;
 }
 
@@ -22,12 +24,13 @@ int rename_lock(int run_dir, const std::string& from, const std::string& to) {
   return done < 0 ? errno : 0;
 }
 
-void write_lock(int lock, const lock_content& content) {
+int write_lock(int lock, const lock_content& content) {
   // One write of a fixed size: a reader sees the old text or the new one.
   char text[64];
   int size = std::snprintf(text, sizeof text, "slot %5u pid %10d %s\n", content.slot,
                            static_cast<int>(content.pid), content.live ? "live    " : "building");
-  (void)!::pwrite(lock, text, static_cast<std::size_t>(size), 0);
+  auto written = ::pwrite(lock, text, static_cast<std::size_t>(size), 0);
+  return written == size ? 0 : written < 0 ? errno : ENOSPC;
 }
 
 std::optional<lock_content> read_lock(int run_dir, const std::string& name) {

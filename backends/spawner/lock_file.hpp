@@ -18,13 +18,15 @@ struct lock_content {
   bool live = false; ///< Built: its dsec-init listens.
 };
 
-/// Takes the lock and writes `content`. Empty, with errno, if somebody has it.
+/// Takes the lock and writes `content`. Empty, with errno, if somebody has it or it cannot be
+/// written.
 descriptor take_lock(int run_dir, const std::string& name, const lock_content& content);
 
 /// Gives a lock that is held another name. Returns 0 or an errno value.
 int rename_lock(int run_dir, const std::string& from, const std::string& to);
 
-void write_lock(int lock, const lock_content& content);
+/// Returns 0 or an errno value.
+int write_lock(int lock, const lock_content& content);
 
 /// Nothing if there is no lock or its holder died before it wrote.
 std::optional<lock_content> read_lock(int run_dir, const std::string& name);

@@ -26,17 +26,18 @@ struct event {
   std::uint32_t what; ///< EPOLLIN and so on.
 };
 
-/// The event loop's epoll. Descriptors leave it when they are closed.
+/// The event loop's epoll. Descriptors leave it when they are closed. Watching one takes memory of
+/// the kernel's, so it may be refused: false, with errno.
 class poller {
 public:
   poller() : epoll_{::epoll_create1(EPOLL_CLOEXEC)} {}
 
-  void add(int fd, source from, std::uint64_t serial = 0, std::uint32_t what = EPOLLIN) {
-    control(EPOLL_CTL_ADD, fd, from, serial, what);
+  bool add(int fd, source from, std::uint64_t serial = 0, std::uint32_t what = EPOLLIN) {
+    return control(EPOLL_CTL_ADD, fd, from, serial, what);
   }
 
-  void change(int fd, source from, std::uint64_t serial, std::uint32_t what) {
-    control(EPOLL_CTL_MOD, fd, from, serial, what);
+  bool change(int fd, source from, std::uint64_t serial, std::uint32_t what) {
+    return control(EPOLL_CTL_MOD, fd, from, serial, what);
   }
 
   /// Waits at most `timeout_ms` (-1: for ever) and hands every event to `handle`.
@@ -52,11 +53,11 @@ public:
 private:
   static constexpr int serial_bits = 56;
 
-  void control(int verb, int fd, source from, std::uint64_t serial, std::uint32_t what) {
+  bool control(int verb, int fd, source from, std::uint64_t serial, std::uint32_t what) {
     epoll_event event{};
     event.events = what;
     event.data.u64 = (static_cast<std::uint64_t>(from) << serial_bits) | serial;
-    ::epoll_ctl(epoll_.get(), verb, fd, &event);
+    return ::epoll_ctl(epoll_.get(), verb, fd, &event) == 0;
   }
 
   descriptor epoll_;

@@ -118,7 +118,11 @@ result<sandboxes::sandbox*> sandboxes::make_blank(std::shared_ptr<const create_o
   s.pid = pid;
   s.is_child = true;
   by_pid_[pid] = s.serial;
-  loop_.add(s.socket.get(), source::report, s.serial);
+  if (!loop_.add(s.socket.get(), source::report, s.serial)) {
+    auto why = errno_error(errno, "watch the process of a sandbox");
+    kill(s, std::nullopt);
+    return why;
+  }
   return &s;
 }
 
@@ -133,10 +137,13 @@ void sandboxes::give(sandbox& blank, sandbox& to) {
   to.is_child = blank.is_child;
   to.socket = std::move(blank.socket);
   by_pid_[to.pid] = to.serial;
-  loop_.change(to.socket.get(), source::report, to.serial, EPOLLIN);
+  bool watched = loop_.change(to.socket.get(), source::report, to.serial, EPOLLIN);
+  int number = errno;
   to.host_name = std::move(blank.host_name);
   by_serial_.erase(blank.serial);
   by_id_.erase(std::string{blank.id});
+  if (!watched)
+    return kill(to, errno_error(number, "watch the process of " + to.id));
   if (to.prepared)
     hand_over(to);
 }

@@ -1,5 +1,6 @@
 #include "backends/spawner/sandboxes.hpp"
 
+#include "backends/init/owner_note.hpp"
 #include "backends/kill_point.hpp"
 #include "backends/spawner/builder.hpp"
 #include "backends/spawner/worker.hpp"
@@ -79,7 +80,8 @@ void sandboxes::create(create_order order, asker from) {
   }
 }
 
-void sandboxes::destroy(const std::string& id, asker from) {
+void sandboxes::destroy(const destroy_order& order, asker from) {
+  const auto& id = order.id;
   auto found = by_id_.find(id);
   if (found == by_id_.end()) {
     remove_tombstone(id);
@@ -87,6 +89,14 @@ void sandboxes::destroy(const std::string& id, asker from) {
     return;
   }
   auto& s = found->second;
+  if (order.epoch != 0 && s.is == phase::live)
+    if (auto owner = init::noted_owner(on_.run_dir.get(), id); owner > order.epoch) {
+      error fenced{errc::invalid_state, "destroy " + id + " with epoch "
+                                          + std::to_string(order.epoch) + ": a node of epoch "
+                                          + std::to_string(owner) + " has entered it"};
+      answer_(from, &fenced);
+      return;
+    }
   s.destroyers.push_back(from);
   error overtaken{errc::invalid_state, "create " + id + ": it was destroyed meanwhile"};
   s.next.reset();
@@ -219,8 +229,10 @@ void sandboxes::kill(sandbox& s, std::optional<error> why) {
     on_.groups.kill(*s.slot);
     s.events = on_.groups.events(*s.slot);
   }
-  if (s.events)
-    loop_.add(s.events.get(), source::events, s.serial, EPOLLPRI);
+  // What cannot be watched is swept at once: the sweeper tries for as long as it takes a process to
+  // go.
+  if (s.events && !loop_.add(s.events.get(), source::events, s.serial, EPOLLPRI))
+    s.events.reset();
   sweep_when_empty(s);
 }
 

@@ -45,7 +45,8 @@ public:
 
   void create(create_order order, asker from);
 
-  void destroy(const std::string& id, asker from);
+  /// Refused to a node of an earlier epoch than that of the one that has entered the sandbox.
+  void destroy(const destroy_order& order, asker from);
 
   /// Builds blank ones up to their number, unless a create is under way or has just been, and
   /// there are enough for the next few: its first commands go first.

@@ -35,6 +35,24 @@ void at_effect() {
   kill_point(crash_role::spawner);
 }
 
+/// btrfs gives the space of removed subvolumes back after its next commit, up to 30 s later.
+/// Commits now, which starts that, and leaves it a moment.
+void settle(int directory) {
+  constexpr timespec pause{0, 20'000'000};
+  ::ioctl(directory, BTRFS_IOC_SYNC);
+  ::nanosleep(&pause, nullptr);
+}
+
+/// How often a create on a full disk waits for what was removed before it.
+constexpr int settle_attempts_max = 10;
+
+/// Less than an eighth is free.
+bool nearly_full(int directory) {
+  struct statfs now {};
+
+  return ::fstatfs(directory, &now) == 0 && now.f_bavail < now.f_blocks / 8;
+}
+
 /// The loop device that `file` is attached to; empty if none.
 std::string loop_device_of(const std::string& file) {
   struct stat wanted {};
@@ -227,8 +245,13 @@ result<descriptor> scratch::make(std::uint32_t slot, uid_t owner) const {
   btrfs_ioctl_vol_args create{};
   std::strncpy(create.name, subvolume.c_str(), sizeof create.name - 1);
   at_effect();
-  if (::ioctl(directory_.get(), BTRFS_IOC_SUBVOL_CREATE, &create) < 0)
-    return errno_error(errno, "make scratch subvolume " + subvolume);
+  int failed = ::ioctl(directory_.get(), BTRFS_IOC_SUBVOL_CREATE, &create) < 0 ? errno : 0;
+  for (int attempt = 0; failed == ENOSPC && attempt < settle_attempts_max; ++attempt) {
+    settle(directory_.get());
+    failed = ::ioctl(directory_.get(), BTRFS_IOC_SUBVOL_CREATE, &create) < 0 ? errno : 0;
+  }
+  if (failed != 0)
+    return errno_error(failed, "make scratch subvolume " + subvolume);
   at_effect();
   descriptor directory{
     ::openat(directory_.get(), subvolume.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -266,6 +289,9 @@ result<void> scratch::remove(std::uint32_t slot) const {
   if (::ioctl(directory_.get(), BTRFS_IOC_SNAP_DESTROY, &destroy) < 0 && errno != ENOENT)
     return errno_error(errno, "remove scratch subvolume " + subvolume);
   at_effect();
+  // Begun, not waited for: others are waiting to be removed.
+  if (nearly_full(directory_.get()))
+    ::ioctl(directory_.get(), BTRFS_IOC_START_SYNC, nullptr);
   return {};
 }
 

@@ -82,13 +82,16 @@ result<void> service::start() {
     sigaddset(&watched, number);
   ::sigprocmask(SIG_BLOCK, &watched, nullptr);
   signals_.reset(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
-  loop_.add(signals_.get(), source::signals);
+  if (!loop_.add(signals_.get(), source::signals))
+    return errno_error(errno, "watch signals");
   if (auto ok = networks_.start(on_.lock.get()); !ok)
     return ok;
-  loop_.add(networks_.socket(), source::networks);
+  if (!loop_.add(networks_.socket(), source::networks))
+    return errno_error(errno, "watch the worker for networks");
   if (auto ok = sweeper_.start(); !ok)
     return ok;
-  loop_.add(sweeper_.socket(), source::sweeper);
+  if (!loop_.add(sweeper_.socket(), source::sweeper))
+    return errno_error(errno, "watch the sweeper");
   table_.adopt();
   table_.refill();
   return clients_.listen(on_.where.run("spawner.sock"), chosen_.group);
@@ -124,6 +127,12 @@ result<void> service::run() {
       return end();
     if (int soon = table_.refill_ms(); soon >= 0 && (timeout < 0 || soon < timeout))
       timeout = soon;
+    // One that could not be started is tried again: without its sweeper nothing is ever removed.
+    restart_workers();
+    constexpr int retry_ms = 100;
+    bool missing = networks_.socket() < 0 || sweeper_.socket() < 0;
+    if (missing && (timeout < 0 || timeout > retry_ms))
+      timeout = retry_ms;
     loop_.wait(timeout, [this](const event& e) { handle(e); });
     table_.refill();
   }
@@ -196,16 +205,18 @@ void service::handle(const event& e) {
 }
 
 void service::restart_workers() {
-  if (networks_.socket() < 0) {
-    log_.line("worker.restarted", "networks");
-    if (auto ok = networks_.start(on_.lock.get()); ok)
-      loop_.add(networks_.socket(), source::networks);
-  }
-  if (sweeper_.socket() < 0) {
-    log_.line("worker.restarted", "sweeper");
-    if (auto ok = sweeper_.start(); ok)
-      loop_.add(sweeper_.socket(), source::sweeper);
-  }
+  if (networks_.socket() < 0)
+    if (auto ok = networks_.start(on_.lock.get()); ok) {
+      log_.line("worker.restarted", "networks");
+      if (!loop_.add(networks_.socket(), source::networks))
+        networks_.stop();
+    }
+  if (sweeper_.socket() < 0)
+    if (auto ok = sweeper_.start(); ok) {
+      log_.line("worker.restarted", "sweeper");
+      if (!loop_.add(sweeper_.socket(), source::sweeper))
+        sweeper_.stop();
+    }
 }
 
 void service::serve(std::uint64_t connection) {
@@ -241,7 +252,7 @@ void service::carry_out(const request& asked, asker from) {
     else
       table_.create(*create, from);
   } else if (auto* destroy = std::get_if<destroy_order>(&what)) {
-    table_.destroy(destroy->id, from);
+    table_.destroy(*destroy, from);
   } else if (std::holds_alternative<list_order>(what)) {
     answer(from, write_list(from.sequence, table_.list()));
   } else if (std::holds_alternative<hello_order>(what)) {

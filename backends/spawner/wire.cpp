@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 namespace dsec::spawner {
 
@@ -84,6 +85,16 @@ result<any_order> read_create(wire::Create::Reader from) {
     return ok.error();
   to.pause_after_ms = from.getPauseAfterMs();
   to.stop_after_ms = from.getStopAfterMs();
+  // Beyond what dsec-init's arithmetic holds; the node has a stricter limit.
+  constexpr std::uint64_t clock_ms_max = 1ull << 50;
+  for (auto [field, asked, kept] :
+       {std::tuple{"timeToLiveMs", from.getTimeToLiveMs(), &to.time_to_live_ms},
+        {"rolloutBudgetMs", from.getRolloutBudgetMs(), &to.rollout_budget_ms},
+        {"ageMs", from.getAgeMs(), &to.age_ms}}) {
+    if (auto ok = check_range(field, asked, 0, clock_ms_max); !ok)
+      return ok.error();
+    *kept = asked;
+  }
   return any_order{std::move(to)};
 }
 
@@ -95,7 +106,7 @@ result<any_order> read_order(wire::Request::Reader from) {
     auto id = read_id(from.getDestroy());
     if (!id)
       return id.error();
-    return any_order{destroy_order{*std::move(id)}};
+    return any_order{destroy_order{*std::move(id), from.getEpoch()}};
   }
   case wire::Request::LIST:
     return any_order{list_order{}};

@@ -22,7 +22,10 @@ struct create_order {
   std::string hostname;
   std::uint64_t pause_after_ms = 0;
   std::uint64_t stop_after_ms = 0;
-  std::string datagram; ///< The request itself: the sandbox's own process reads it again.
+  std::uint64_t time_to_live_ms = 0; ///< Totals; 0: that clock does not run.
+  std::uint64_t rollout_budget_ms = 0;
+  std::uint64_t age_ms = 0; ///< How long ago it was created.
+  std::string datagram;     ///< The request itself: the sandbox's own process reads it again.
 
   /// Whether a sandbox furnished for `other` is as good for this.
   bool alike(const create_order& other) const {
@@ -34,6 +37,7 @@ struct create_order {
 
 struct destroy_order {
   std::string id;
+  std::uint64_t epoch = 0; ///< Of the node that asks; 0: none does.
 };
 
 struct list_order {};

@@ -27,7 +27,7 @@ result<std::unique_ptr<client>> connect(const std::filesystem::path& state_dir);
 /// Waits for an answer that carries `error`. Both a refusal and a broken connection come back as an
 /// error.
 template <class Results>
-result<capnp::Response<Results>> wait(client& from, capnp::RemotePromise<Results> answer);
+result<capnp::Response<Results>> wait(client& from, kj::Promise<capnp::Response<Results>> answer);
 
 } // namespace dsec
 

@@ -8,7 +8,7 @@
 namespace dsec {
 
 template <class Results>
-result<capnp::Response<Results>> wait(client& from, capnp::RemotePromise<Results> answer) {
+result<capnp::Response<Results>> wait(client& from, kj::Promise<capnp::Response<Results>> answer) {
   using response = result<capnp::Response<Results>>;
   return answer
     .then(

@@ -1,59 +1,31 @@
 #include "sdk/cli/command_io.hpp"
 
 #include "backends/container/byte_stream.hpp"
+#include "sdk/cli/own_input.hpp"
+#include "sdk/cli/own_output.hpp"
 #include "sdk/front/convert.hpp"
 #include "state/format.hpp"
 
-#include <kj/async-unix.h>
+#include <kj/debug.h>
 
 #include <cerrno>
-#include <csignal>
 #include <fcntl.h>
-#include <functional>
-#include <thread>
+#include <memory>
 #include <unistd.h>
 
 namespace dsec {
 
 namespace {
 
-/// The terminal or pipe takes what it takes; meanwhile nothing more is asked of the command.
-/// Returns 0 or an errno value.
-int write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    auto n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      return errno;
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return 0;
-}
-
-/// One of this program's output streams.
-struct output {
-  int fd;
-  std::uint64_t bytes = 0; ///< Of the command's, as far as they came.
-  int failed = 0;          ///< Why nothing more can be written; an errno value.
-  std::function<void()> on_failure = [] {
-  };
-
-  void write(std::string_view text) {
-    bytes += text.size();
-    if (failed == 0 && (failed = write_all(fd, text)) != 0)
-      on_failure();
-  }
-};
+/// After the command was cancelled. dsec-init reports a killed one within 10 s at the latest.
+constexpr auto cancel_patience = 15 * kj::SECONDS;
 
 class printer final : public wire::ByteSink::Server {
 public:
-  explicit printer(output& to) : to_{to} {}
+  explicit printer(std::shared_ptr<own_output> to) : to_{std::move(to)} {}
 
   kj::Promise<void> write(WriteContext context) override {
-    auto bytes = context.getParams().getBytes();
-    to_.write({reinterpret_cast<const char*>(bytes.begin()), bytes.size()});
-    return kj::READY_NOW;
+    return to_->write(wire::text(context.getParams().getBytes()));
   }
 
   kj::Promise<void> end(EndContext) override {
@@ -61,30 +33,8 @@ public:
   }
 
 private:
-  output& to_;
+  std::shared_ptr<own_output> to_;
 };
-
-/// Standard input as a pipe: a file cannot be waited for, and a terminal must not be made
-/// non-blocking for everybody who shares it.
-int input_as_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) < 0)
-    return -1;
-  std::thread{[to = ends[1]] {
-    char buffer[stream_piece_bytes];
-    for (;;) {
-      auto n = ::read(0, buffer, sizeof buffer);
-      if (n < 0 && errno == EINTR)
-        continue;
-      if (n <= 0)
-        break;
-      if (write_all(to, {buffer, static_cast<std::size_t>(n)}) != 0)
-        break;
-    }
-    ::close(to);
-  }}.detach();
-  return ends[0];
-}
 
 kj::Promise<void>
 pump(kj::AsyncInputStream& from, wire::ByteSink::Client to, kj::ArrayPtr<kj::byte> buffer) {
@@ -99,27 +49,18 @@ pump(kj::AsyncInputStream& from, wire::ByteSink::Client to, kj::ArrayPtr<kj::byt
     });
 }
 
-/// Writes what has not been streamed, and says so if that is not all.
-void finish(const char* name, output& to, const std::string& kept, std::uint64_t all_bytes) {
-  if (to.bytes < kept.size())
-    to.write(std::string_view{kept}.substr(to.bytes));
-  if (to.bytes < all_bytes)
-    fmt::print(stderr, "dsec: {} was {} bytes, of which the first {} were kept\n", name, all_bytes,
-               to.bytes);
+/// Writes what has not been streamed.
+kj::Promise<void> write_rest(own_output& to, const std::string& kept) {
+  return to.bytes() < kept.size() ? to.write(kept.substr(to.bytes())) : kj::READY_NOW;
 }
 
-/// The first signal is the command's; a second one ends this program.
-kj::Promise<void> forward(client& at, wire::ExecHandle::Client to, int number) {
-  return at.io.unixEventPort.onSignal(number).then([to, number](siginfo_t) mutable {
-    std::signal(number, SIG_DFL);
-    sigset_t only;
-    sigemptyset(&only);
-    sigaddset(&only, number);
-    ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
-    auto request = to.signalRequest();
-    request.setNumber(number);
-    return request.send().ignoreResult();
-  });
+/// Says so if that was not all.
+kj::Promise<void>
+say_if_cut(own_output& err, const char* name, std::uint64_t bytes, std::uint64_t all_bytes) {
+  if (bytes >= all_bytes)
+    return kj::READY_NOW;
+  return err.write(fmt::format("dsec: {} was {} bytes, of which the first {} were kept\n", name,
+                               all_bytes, bytes));
 }
 
 } // namespace
@@ -164,30 +105,34 @@ int exit_code_of(const error& x) {
   }
 }
 
-result<exec_result> run_command(client& at, wire::Sandbox::Client in, const exec_spec& spec,
-                                bool streamed_input, bool detached) {
-  for (int number : {SIGINT, SIGTERM})
-    kj::UnixEventPort::captureSignal(number);
+result<exec_result> run_command(client& at, interrupts& heard, wire::Sandbox::Client in,
+                                const exec_spec& spec, bool streamed_input, bool detached) {
   auto call = in.execRequest();
   auto request = call.initRequest();
   wire::write(spec, request);
   request.setDetached(detached);
   if (streamed_input)
     request.setStdin(wire::ExecRequest::Stdin::STREAMED);
-  output out{1};
-  output err{2};
-  call.setStdout(kj::heap<printer>(out));
-  call.setStderr(kj::heap<printer>(err));
+  // The runtime may hold the sinks for longer than the command is waited for.
+  auto own_out = std::make_shared<own_output>(1);
+  auto own_err = std::make_shared<own_output>(2);
+  auto &out = *own_out, &err = *own_err;
+  wire::ByteSink::Client out_sink = kj::heap<printer>(own_out);
+  wire::ByteSink::Client err_sink = kj::heap<printer>(own_err);
+  call.setStdout(out_sink);
+  call.setStderr(err_sink);
   auto started = call.send();
   auto exec = started.getExec();
 
-  // Nobody reads what it says any more, as when a pipeline's next program has ended.
   kj::Promise<void> cancelling = kj::READY_NOW;
-  if (!detached)
-    out.on_failure = err.on_failure = [&] {
-      cancelling =
-        exec.cancelRequest().send().ignoreResult().eagerlyEvaluate([](kj::Exception&&) {});
-    };
+  auto cancel = [&] {
+    cancelling = exec.cancelRequest().send().ignoreResult().eagerlyEvaluate([](kj::Exception&&) {});
+  };
+  // Nobody reads what it says any more, as when a pipeline's next program has ended.
+  if (!detached) {
+    out.watch(cancel);
+    err.watch(cancel);
+  }
 
   kj::Promise<void> input = kj::READY_NOW;
   auto buffer = kj::heapArray<kj::byte>(stream_piece_bytes);
@@ -200,20 +145,61 @@ result<exec_result> run_command(client& at, wire::Sandbox::Client in, const exec
       input = pump(*from, started.getStdin(), buffer).eagerlyEvaluate([](kj::Exception&&) {});
     }
   }
-  auto interrupted = forward(at, exec, SIGINT).eagerlyEvaluate([](kj::Exception&&) {});
-  auto ended = forward(at, exec, SIGTERM).eagerlyEvaluate([](kj::Exception&&) {});
 
-  auto answer = wait(at, exec.waitRequest().send());
+  kj::Promise<void> signalling = kj::READY_NOW;
+  auto gave_up = kj::newPromiseAndFulfiller<void>();
+  kj::Promise<void> patience = kj::READY_NOW;
+  heard.tell([&](int number, unsigned count) {
+    if (count > 2)
+      end_by_signal(number);
+    if (count == 1) {
+      auto forwarded = exec.signalRequest();
+      forwarded.setNumber(number);
+      signalling = forwarded.send().ignoreResult().eagerlyEvaluate([](kj::Exception&&) {});
+      return;
+    }
+    cancel();
+    out.drop();
+    err.drop();
+    patience = at.io.provider->getTimer()
+                 .afterDelay(cancel_patience)
+                 .then([&] {
+                   gave_up.fulfiller->reject(
+                     KJ_EXCEPTION(DISCONNECTED, "no answer after the command was cancelled"));
+                 })
+                 .eagerlyEvaluate(nullptr);
+  });
+  KJ_DEFER({
+    heard.tell(nullptr);
+    out.watch(nullptr);
+    err.watch(nullptr);
+  });
+
+  using answer_type = capnp::Response<wire::ExecHandle::WaitResults>;
+  kj::Promise<answer_type> ended = exec.waitRequest().send();
+  auto given_up = gave_up.promise.then([]() -> kj::Promise<answer_type> { return kj::NEVER_DONE; });
+  auto answer = wait(at, ended.exclusiveJoin(kj::mv(given_up)));
   if (!answer)
     return answer.error();
   auto x = wire::read(answer->getResult());
+  // What came as a stream was handed to the sinks before the answer came; they take this behind it.
   // A recorded step does not stream: its output is in the result alone.
-  finish("standard output", out, x.out, x.out_bytes);
-  finish("standard error", err, x.err, x.err_bytes);
-  if (out.failed != 0)
-    return errno_error(out.failed, "write standard output");
-  if (err.failed != 0)
-    return errno_error(err.failed, "write standard error");
+  auto taken = out_sink.endRequest().send().ignoreResult();
+  taken =
+    taken.then([&] { return err_sink.endRequest().send().ignoreResult(); })
+      .then([&] { return write_rest(out, x.out); })
+      .then([&] { return write_rest(err, x.err); })
+      .then([&] {
+        const auto err_bytes = err.bytes();
+        return say_if_cut(err, "standard output", out.bytes(), x.out_bytes).then([&, err_bytes] {
+          return say_if_cut(err, "standard error", err_bytes, x.err_bytes);
+        });
+      });
+  taken.wait(at.io.waitScope);
+  if (out.failed() != 0)
+    return errno_error(out.failed(), "write standard output");
+  if (err.failed() != 0)
+    return errno_error(err.failed(), "write standard error");
   return x;
 }
 

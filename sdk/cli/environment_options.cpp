@@ -56,6 +56,7 @@ void environment_options::add_to(CLI::App& command) {
   command.add_option("--cpus", cpus, "Cores, as 0.5");
   command.add_option("--disk", disk, "Limit of what is written, as 2G");
   command.add_flag("--allow-setuid", allow_setuid, "Let setuid programs gain rights inside");
+  clocks.add_to(command);
 }
 
 result<create_options> environment_options::resolve(const std::filesystem::path& data_dir) const {
@@ -93,6 +94,10 @@ result<create_options> environment_options::resolve(const std::filesystem::path&
   x.environment.allow_setuid = allow_setuid;
   if (auto valid = validate(x.environment); !valid)
     return valid.error();
+  auto given = clocks.apply({});
+  if (!given)
+    return given.error();
+  x.clocks = *given;
   return x;
 }
 
@@ -119,6 +124,7 @@ environment_options::create(client& at, const create_options& wanted) const {
   auto item = create.initItem();
   item.setIdempotencyKey(wanted.idempotency_key.c_str());
   wire::write(wanted.environment, item.initEnvironment());
+  wire::write(wanted.clocks, item.initClocks());
   auto answer = wait(at, create.send());
   if (!answer)
     return answer.error();

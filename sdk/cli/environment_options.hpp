@@ -1,5 +1,6 @@
 #pragma once
 
+#include "sdk/cli/clock_options.hpp"
 #include "sdk/cli/options.hpp"
 #include "sdk/embed/runtime.hpp"
 
@@ -22,6 +23,7 @@ struct environment_options {
   std::optional<double> cpus;
   std::string disk;
   bool allow_setuid = false;
+  clock_options clocks;
 
   void add_to(CLI::App& command);
 

@@ -1,8 +1,9 @@
 #include "sdk/cli/command_io.hpp"
 #include "sdk/cli/environment_options.hpp"
 #include "sdk/cli/options.hpp"
+#include "sdk/cli/process_commands.hpp"
 
-#include <csignal>
+#include <functional>
 
 namespace dsec {
 
@@ -64,18 +65,56 @@ struct command_options {
   }
 };
 
-result<void>
-run_in(cli_options& options, client& at, wire::Sandbox::Client in, const command_options& command) {
-  auto spec = command.resolve();
-  if (!spec)
-    return spec.error();
-  auto done =
-    run_command(at, std::move(in), *spec, command.interactive && !command.step, command.detached);
+result<exec_result> run_in(client& at, interrupts& heard, wire::Sandbox::Client in,
+                           const exec_spec& spec, const command_options& command) {
+  return run_command(at, heard, std::move(in), spec, command.interactive && !command.step,
+                     command.detached);
+}
+
+/// May wait for standard error to be taken, so no signal is held back any more.
+void report(cli_options& options, const result<exec_result>& done) {
   if (done)
     options.exit_code = exit_code_of(*done);
   else
     options.fail(done.error(), exit_code_of(done.error()));
-  return {};
+}
+
+std::function<void(int, unsigned)> end_by_the_signal_after(std::size_t others) {
+  return [others](int number, unsigned count) {
+    if (count > others)
+      end_by_signal(number);
+  };
+}
+
+/// In a sandbox that is made for it and stopped afterwards.
+result<void> run_alone(cli_options& options, client& at, const environment_options& environment,
+                       const command_options& command) {
+  auto spec = command.resolve();
+  if (!spec)
+    return spec.error();
+  auto wanted = environment.resolve(options.data_dir);
+  if (!wanted)
+    return wanted.error();
+  std::optional<result<exec_result>> done;
+  result<void> stopped;
+  {
+    // From here on a sandbox may be there, which is not to be left behind.
+    interrupts heard{at};
+    heard.tell(end_by_the_signal_after(1));
+    auto created = environment.create(at, *wanted);
+    if (!created)
+      return created.error();
+    if (heard.heard().empty())
+      done = run_in(at, heard, created->second, *spec, command);
+    else
+      options.exit_code = 128 + heard.heard().front();
+    heard.tell(end_by_the_signal_after(heard.heard().size()));
+    if (auto answer = wait(at, created->second.stopRequest().send()); !answer)
+      stopped = answer.error();
+  }
+  if (done)
+    report(options, *done);
+  return stopped;
 }
 
 } // namespace
@@ -88,14 +127,32 @@ void add_exec_commands(CLI::App& app, cli_options& options) {
   exec->add_option("sandbox", *id, "Its id")->required();
   command->add_to(*exec);
   exec->add_flag("--detached", command->detached, "It goes on if this program is killed");
-  exec->callback([&options, id, command] {
+  auto process = std::make_shared<process_options>();
+  exec->add_flag("--terminal,-t", process->terminal,
+                 "A session: it gets a terminal, lives by itself and can be attached to again");
+  exec->add_flag("--background,-d", process->background,
+                 "A background process: print its id and return");
+  exec->add_option("--name", process->name, "Of the session or background process");
+  exec->callback([&options, id, command, process] {
     options.with_client([&](client& at) -> result<void> {
       auto find = at.dsec.sandboxRequest();
       find.setId(id->c_str());
       auto found = wait(at, find.send());
       if (!found)
         return found.error();
-      return run_in(options, at, found->getSandbox(), *command);
+      auto spec = command->resolve();
+      if (!spec)
+        return spec.error();
+      process->input = command->interactive;
+      if (process->terminal || process->background)
+        return run_process(options, at, found->getSandbox(), *std::move(spec), *process);
+      result<exec_result> done = error{};
+      {
+        interrupts heard{at};
+        done = run_in(at, heard, found->getSandbox(), *spec, *command);
+      }
+      report(options, done);
+      return {};
     });
   });
 
@@ -106,19 +163,7 @@ void add_exec_commands(CLI::App& app, cli_options& options) {
   environment->add_to(*run);
   once->add_to(*run);
   run->callback([&options, environment, once] {
-    options.with_client([&](client& at) -> result<void> {
-      auto wanted = environment->resolve(options.data_dir);
-      if (!wanted)
-        return wanted.error();
-      auto created = environment->create(at, *wanted);
-      if (!created)
-        return created.error();
-      auto ran = run_in(options, at, created->second, *once);
-      auto stopped = wait(at, created->second.stopRequest().send());
-      if (!ran)
-        return ran;
-      return stopped ? result<void>{} : result<void>{stopped.error()};
-    });
+    options.with_client([&](client& at) { return run_alone(options, at, *environment, *once); });
   });
 }
 

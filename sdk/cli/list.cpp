@@ -39,6 +39,13 @@ std::string age(std::int64_t since_ms) {
   return fmt::format("{} d", s / 86400);
 }
 
+nlohmann::json as_json(const sandbox_clocks& x) {
+  return {{"time_to_live_ms", x.time_to_live.count()},
+          {"rollout_budget_ms", x.rollout_budget.count()},
+          {"idle_timeout_ms", x.idle_timeout.count()},
+          {"on_idle", std::string{to_string(x.on_idle)}}};
+}
+
 void print_sandboxes(const std::vector<sandbox_info>& all, bool json) {
   if (json) {
     auto list = nlohmann::json::array();
@@ -51,7 +58,8 @@ void print_sandboxes(const std::vector<sandbox_info>& all, bool json) {
                       {"detail", x.detail},
                       {"steps", x.steps},
                       {"created_ms", x.created_ms},
-                      {"ended_ms", x.ended_ms}});
+                      {"ended_ms", x.ended_ms},
+                      {"clocks", as_json(x.clocks)}});
     fmt::print("{}\n", list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }

@@ -1,5 +1,6 @@
 #include "sdk/cli/image_commands.hpp"
 #include "sdk/cli/options.hpp"
+#include "sdk/cli/process_commands.hpp"
 #include "sdk/cli/replay_command.hpp"
 
 #include <csignal>
@@ -18,8 +19,13 @@ int main(int argc, char** argv) {
   dsec::add_serve_command(app, options);
   dsec::add_exec_commands(app, options);
   dsec::add_sandbox_commands(app, options);
+  dsec::add_copy_command(app, options);
+  dsec::add_process_commands(app, options);
+  dsec::add_clocks_command(app, options);
+  dsec::add_stats_command(app, options);
   dsec::add_log_command(app, options);
   dsec::add_job_commands(app, options);
+  dsec::add_events_command(app, options);
   dsec::add_image_commands(app, options.data_dir, options.exit_code);
   dsec::add_replay_command(app, options.exit_code);
   dsec::add_doctor_command(app, options);

@@ -40,6 +40,10 @@ struct cli_options {
 void add_serve_command(CLI::App& app, cli_options& options);
 void add_exec_commands(CLI::App& app, cli_options& options);
 void add_sandbox_commands(CLI::App& app, cli_options& options);
+void add_copy_command(CLI::App& app, cli_options& options);
+void add_clocks_command(CLI::App& app, cli_options& options);
+void add_stats_command(CLI::App& app, cli_options& options);
+void add_events_command(CLI::App& app, cli_options& options);
 void add_log_command(CLI::App& app, cli_options& options);
 void add_job_commands(CLI::App& app, cli_options& options);
 void add_doctor_command(CLI::App& app, cli_options& options);

@@ -1,6 +1,7 @@
 #include "sdk/cli/environment_options.hpp"
 #include "sdk/cli/list.hpp"
 #include "sdk/cli/options.hpp"
+#include "sdk/cli/process_commands.hpp"
 #include "sdk/front/convert.hpp"
 
 #include <algorithm>
@@ -65,12 +66,16 @@ void add_create(CLI::App& app, cli_options& options) {
 }
 
 void add_ps(CLI::App& app, cli_options& options) {
-  auto* ps = app.add_subcommand("ps", "List sandboxes");
+  auto* ps = app.add_subcommand("ps", "List sandboxes, or the processes of one");
   auto all = std::make_shared<bool>(false);
+  auto id = std::make_shared<std::string>();
+  ps->add_option("sandbox", *id, "List the sessions and background processes of this one");
   ps->add_flag("--all,-a", *all, "Ended ones too");
   ps->add_flag("--json", options.json, "As JSON");
-  ps->callback([&options, all] {
+  ps->callback([&options, all, id] {
     options.with_client([&](client& at) -> result<void> {
+      if (!id->empty())
+        return print_processes(at, *id, options.json);
       auto request = at.dsec.listRequest();
       request.setWithEnded(*all);
       auto found = wait(at, request.send());

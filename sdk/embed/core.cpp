@@ -44,8 +44,10 @@ caf::behavior serve_calls(requester* self, plane target) {
 
 } // namespace
 
-runtime_core::runtime_core(caf::actor_system& system, const plane& target)
-  : requester_{system.spawn(serve_calls, target)} {}
+runtime_core::runtime_core(caf::actor_system& system, const plane& target,
+                           std::shared_ptr<event_followers> followers)
+  : requester_{system.spawn(serve_calls, target)},
+    followers_{std::move(followers)} {}
 
 void runtime_core::post(work call) {
   caf::actor to;
@@ -73,6 +75,8 @@ void runtime_core::close() {
     caf::anon_send_exit(to, caf::exit_reason::user_shutdown);
   for (auto& [_, fail] : unanswered)
     fail();
+  // What they wait for has just been answered.
+  workers_.close();
 }
 
 error runtime_core::closed_error() {
@@ -90,6 +94,12 @@ std::uint64_t runtime_core::enlist(std::function<void()> fail) {
 void runtime_core::strike(std::uint64_t entry) {
   std::scoped_lock lock{mutex_};
   unanswered_.erase(entry);
+}
+
+error about(const sandbox_id& id, error x) {
+  if (x.message.find(id.str()) == std::string::npos)
+    x.message = fmt::format("sandbox {}: {}", id, x.message);
+  return x;
 }
 
 error ended_error(const sandbox_info& tombstone) {

@@ -3,6 +3,7 @@
 #include "actors/errors.hpp"
 #include "actors/plane.hpp"
 #include "sdk/embed/future.hpp"
+#include "sdk/embed/tree_workers.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/actor_addr.hpp>
@@ -37,6 +38,7 @@ struct requester_data {
 
 using requester = caf::stateful_actor<requester_data>;
 
+class event_followers;
 class runtime_core;
 
 /// An answer that a caller waits for. The last copy that goes unpaid answers `unavailable`.
@@ -56,7 +58,8 @@ class runtime_core : public std::enable_shared_from_this<runtime_core> {
 public:
   using work = std::function<void(requester*)>;
 
-  explicit runtime_core(caf::actor_system& system, const plane& target);
+  runtime_core(caf::actor_system& system, const plane& target,
+               std::shared_ptr<event_followers> followers);
 
   /// Runs `use(requester, debt)` in the requester; `unavailable` once closed. Any thread.
   template <class T, class Use>
@@ -73,6 +76,14 @@ public:
   void close();
 
   static error closed_error();
+
+  const std::shared_ptr<event_followers>& followers() const {
+    return followers_;
+  }
+
+  tree_workers& workers() {
+    return workers_;
+  }
 
   std::uint64_t next_ticket() {
     return ++ticket_;
@@ -91,6 +102,8 @@ private:
   std::uint64_t entry_ = 0;
   std::unordered_map<std::uint64_t, std::function<void()>> unanswered_;
   std::atomic<std::uint64_t> ticket_{0};
+  const std::shared_ptr<event_followers> followers_;
+  tree_workers workers_;
 };
 
 template <class T>
@@ -123,6 +136,9 @@ void debt<T>::pay(result<T> x) const {
   held_->to.fulfill(std::move(x));
 }
 
+/// `x`, naming the sandbox that it is about if it does not do so itself.
+error about(const sandbox_id& id, error x);
+
 /// Why nothing can be asked of a sandbox that has ended.
 error ended_error(const sandbox_info& tombstone);
 
@@ -147,7 +163,7 @@ void ask_sandbox(requester* self, const sandbox_id& id, Message message,
                   self->state.sandboxes.erase(id);
                   return ask_sandbox<Answer>(self, id, message, use, fail, attempt + 1);
                 }
-                fail(from_caf(e, "sandbox " + id.str()), nullptr);
+                fail(about(id, from_caf(e, "sandbox " + id.str())), nullptr);
               });
     },
     fail);

@@ -18,6 +18,19 @@ struct job::state {
   job_id id;
 };
 
+struct process::state {
+  std::shared_ptr<runtime_core> core;
+  sandbox_id sandbox;
+  exec_id id = 0;
+};
+
+struct process_attachment::state {
+  std::shared_ptr<runtime_core> core;
+  sandbox_id sandbox;
+  std::uint64_t ticket = 0;
+  future<void> ended;
+};
+
 struct running_exec::state {
   std::shared_ptr<runtime_core> core;
   sandbox_id sandbox;

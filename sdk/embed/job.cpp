@@ -60,8 +60,8 @@ std::vector<future<sandbox>> job::create_batch(std::vector<create_options> optio
   dsec::create_batch batch;
   for (std::size_t i = 0; i < options.size(); ++i) {
     owed->emplace_back(state_->core, answers[i]);
-    batch.items.push_back(
-      {std::move(options[i].idempotency_key), std::move(options[i].environment)});
+    batch.items.push_back({std::move(options[i].idempotency_key), std::move(options[i].environment),
+                           options[i].clocks});
   }
 
   auto fail_all = [owed](const error& e) {

@@ -1,7 +1,7 @@
 #include "sdk/embed/runtime.hpp"
 
 #include "backends/container/container_backend.hpp"
-#include "sdk/embed/change_stream.hpp"
+#include "sdk/embed/event_followers.hpp"
 #include "sdk/embed/handles.hpp"
 #include "sdk/embed/noting_store.hpp"
 #include "sdk/embed/state_lock.hpp"
@@ -9,6 +9,7 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/logger.hpp>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -87,12 +88,20 @@ result<void> greet(container_backend& kernel, const runtime_options& options) {
   return hello ? result<void>{} : result<void>{hello.error()};
 }
 
+/// CAF notes in every thread that spawns actors for which system it did, and a system ends only
+/// when no thread has such a note: the thread that opens need not be the one that closes.
+struct note_dropped {
+  ~note_dropped() {
+    caf::logger::set_current_actor_system(nullptr);
+  }
+};
+
 } // namespace
 
 /// Members in the order in which they are made; `close` undoes it.
 struct runtime::state {
   kj::AutoCloseFd lock;
-  change_stream changes;
+  std::shared_ptr<event_followers> followers = std::make_shared<event_followers>();
   end_notices ends;
   std::unique_ptr<io_loop> loop;
   std::unique_ptr<container_backend> kernel;
@@ -129,9 +138,11 @@ runtime::state::open(const std::filesystem::path& state_dir, const runtime_optio
   if (auto up = greet(*kernel, options); !up)
     return up;
 
-  durable = std::make_unique<noting_store>(std::move(*opened), [this](const meta_record& meta) {
-    kernel->identify(meta.node, meta.epoch);
-  });
+  durable = std::make_unique<noting_store>(
+    std::move(*opened),
+    [this](const meta_record& meta) { kernel->identify(meta.node, meta.epoch); },
+    [this](const noting_store::batch_list& batches) { followers->committed(batches); });
+  note_dropped when_left;
   configure(config,
             options.workers ? options.workers : std::max(1u, std::thread::hardware_concurrency()));
   system = std::make_unique<caf::actor_system>(config);
@@ -139,15 +150,12 @@ runtime::state::open(const std::filesystem::path& state_dir, const runtime_optio
   wanted.capacity = options.capacity;
   wanted.tombstones = options.tombstones;
   wanted.backend_timeout = options.backend_timeout;
-  wanted.on_change = [this](const sandbox_change& x) {
-    changes.tell(x);
-  };
   auto started = start_plane(*system, *durable, *kernel, wanted);
   if (!started)
     return started.error();
   actors = std::move(*started);
   ends.open(*actors);
-  core = std::make_shared<runtime_core>(*system, *actors);
+  core = std::make_shared<runtime_core>(*system, *actors, followers);
   if (options.warm > 0)
     kernel->warm(options.warm, [](result<void>) {});
   return {};
@@ -157,7 +165,7 @@ runtime::state::~state() {
   server.reset();
   if (core)
     core->close();
-  changes.close();
+  followers->close();
   ends.close();
   // From here no completion reaches an actor.
   if (kernel)
@@ -215,23 +223,9 @@ future<job> runtime::find_job(std::string name) {
   auto core = state_->core;
   return core->ask<job>(
     [core, id = job_id{std::move(name)}](requester* self, const debt<job>& owed) {
-      auto fail = [owed](const caf::error& e) {
-        owed.pay(from_caf(e, "the cluster"));
-      };
       self->request(self->state.cluster, caf::infinite, dsec::find_job{id})
-        .then(
-          [=](const job_actor& found) {
-            self->request(found, caf::infinite, job_request{})
-              .then(
-                [=](const job_record& record) {
-                  if (record.state == job_state::closed)
-                    owed.pay(error{errc::not_found, fmt::format("find job {}: it was closed", id)});
-                  else
-                    owed.pay(access::make_job(self, core, id, found));
-                },
-                fail);
-          },
-          fail);
+        .then([=](const job_actor& x) { owed.pay(access::make_job(self, core, id, x)); },
+              [=](const caf::error& e) { owed.pay(from_caf(e, "the cluster")); });
     });
 }
 
@@ -257,10 +251,6 @@ future<std::vector<sandbox_info>> runtime::list(bool with_ended) {
         .then([=](const inventory_ptr& x) { owed.pay(x->sandboxes); },
               [=](const caf::error& e) { owed.pay(from_caf(e, "the cluster")); });
     });
-}
-
-void runtime::subscribe(std::function<void(const sandbox_change&)> listener) {
-  state_->changes.add(std::move(listener));
 }
 
 } // namespace dsec

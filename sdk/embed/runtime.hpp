@@ -2,10 +2,13 @@
 
 #include "backends/backend.hpp"
 #include "sdk/embed/future.hpp"
+#include "state/clocks.hpp"
 #include "state/environment.hpp"
+#include "state/event.hpp"
 #include "state/exec.hpp"
 #include "state/file.hpp"
 #include "state/ids.hpp"
+#include "state/process.hpp"
 #include "state/records.hpp"
 #include "state/reports.hpp"
 
@@ -53,13 +56,72 @@ public:
   /// Kills its process tree; the result becomes `cancelled`.
   void cancel();
 
-  /// To the main process.
+  /// To the main process and its process group, as a terminal's keys do.
   void signal(int number);
 
 private:
   friend class sandbox;
   struct state;
   std::shared_ptr<state> state_;
+};
+
+/// What reads a process's output. Dropping it changes nothing; `detach` ends it.
+class process_attachment {
+public:
+  /// When both streams have ended and the sink has all, or after `detach`.
+  future<void> ended() const;
+  void detach();
+
+private:
+  friend class process;
+  struct state;
+  std::shared_ptr<state> state_;
+};
+
+/// A background process or a session of a sandbox. A handle; dropping it does nothing to the
+/// process, which lives on over every restart of ours until it ends, is killed, or its sandbox
+/// ends. not_found of every call once it was removed.
+class process {
+public:
+  exec_id id() const;
+
+  /// Its outcome, and what is kept of its output. Never thaws.
+  future<exec_result> wait() const;
+
+  /// Its output, from the oldest byte that is kept or from now on. Any number at once: a slow sink
+  /// slows neither the process nor the others, but is told what it missed (`output_sink::skipped`).
+  /// Never thaws.
+  process_attachment
+  attach(std::shared_ptr<output_sink> sink, attach_from from = attach_from::start) const;
+
+  /// To its standard input or terminal; done when that has taken it. `end` closes it afterwards (a
+  /// terminal sends its end-of-file character). invalid_state if input is closed or it has ended.
+  future<void> write(std::string bytes, bool end = false) const;
+
+  /// invalid_state without a terminal.
+  future<void> resize(terminal_size size) const;
+
+  /// To the main process, or with `tree` to every process of it. invalid_state if it has ended.
+  future<void> signal(int number, bool tree = false) const;
+
+  /// Kills its tree; the outcome becomes `cancelled`. Fine if it has ended.
+  future<void> kill() const;
+
+  /// Drops what is kept of one that has ended; invalid_state while it lives.
+  future<void> remove() const;
+
+private:
+  friend class sandbox;
+  struct state;
+  std::shared_ptr<state> state_;
+};
+
+/// How a file is written.
+struct write_options {
+  std::uint32_t mode = 0644; ///< Of a new file.
+  /// Replaced when all is written: nobody sees a part, and a failure leaves what was. A symbolic
+  /// link is followed, a replaced file's mode and owner are kept.
+  bool atomic = true;
 };
 
 /// A handle; dropping it does nothing to the sandbox.
@@ -79,8 +141,44 @@ public:
   /// Whole file, at most `bytes_max`; larger is `exhausted`.
   future<std::string> read(std::string path, std::uint64_t bytes_max = 64ull << 20) const;
 
-  /// Creates or truncates; missing directories are made.
-  future<void> write(std::string path, std::string bytes, std::uint32_t mode = 0644) const;
+  /// Creates or replaces; missing directories are made.
+  future<void> write(std::string path, std::string bytes, write_options options = {}) const;
+
+  /// Copies a local file, or a directory with all below it, to `to`, as one stream. As with cp: a
+  /// directory that exists at `to`, or a `to` that ends in '/' or '/.', takes it in under its own
+  /// name; otherwise it becomes `to`. A `from` that ends in '/.' gives its content instead.
+  /// Symbolic links are copied as links and never followed out of the sandbox's tree; devices,
+  /// sockets and FIFOs are refused, each told in the report. Owners become root's, modes, times,
+  /// holes, links and byte-exact names are kept. invalid_argument if a directory would replace a
+  /// file or the other way round.
+  future<tree_report> upload(std::filesystem::path from, std::string to) const;
+
+  /// The same the other way. What an agent planted is refused here by the same rules: nothing is
+  /// written outside of `to`.
+  future<tree_report> download(std::string from, std::filesystem::path to) const;
+
+  /// The tar archive that `archive` gives is unpacked below the directory `path`.
+  future<tree_report> unpack(std::string path, std::shared_ptr<input_source> archive) const;
+
+  /// `path` with all below it as a tar archive (pax); done when `archive` has all.
+  future<tree_report> pack(std::string path, std::shared_ptr<archive_sink> archive) const;
+
+  /// Starts a background process or session. Resumes the sandbox first. invalid_state if one that
+  /// lives has its name.
+  future<process> spawn(process_spec spec) const;
+
+  /// Those that live, and those that have ended and are kept, in order of their start. Never thaws.
+  future<std::vector<process_info>> processes() const;
+
+  /// The process of that id. No question is asked: calls of the handle answer not_found.
+  process find_process(exec_id id) const;
+
+  /// The process of that name that lives, else the last that ended; not_found if there is none.
+  future<process> find_process(std::string name) const;
+
+  /// Sets its clocks, as totals that count from where they began: a later end is an extension, an
+  /// earlier one a cut. Durable when answered.
+  future<void> set_clocks(sandbox_clocks clocks) const;
 
   future<std::vector<directory_entry>> list(std::string path) const;
 
@@ -126,6 +224,21 @@ struct create_options {
   /// Empty: none. Repeated within a job, also after a crash, it returns the sandbox that it made;
   /// with another environment it is `diverged`.
   std::string idempotency_key;
+  sandbox_clocks clocks;
+};
+
+/// Events as they come. Dropping it ends the stream, after the call that may be under way.
+class event_subscription {
+public:
+  event_subscription() = default;
+  event_subscription(event_subscription&&) noexcept;
+  event_subscription& operator=(event_subscription&&) noexcept;
+  ~event_subscription();
+
+private:
+  friend class job;
+  struct state;
+  std::shared_ptr<state> state_;
 };
 
 /// A handle; the lease is renewed by the runtime for as long as the process lives and the job is
@@ -149,6 +262,17 @@ public:
   future<void> close() const;
 
   future<std::vector<sandbox_info>> list(bool with_ended = false) const;
+
+  /// At most `count` (and 1000) events that are there now, from `cursor`, or from the oldest that
+  /// is kept if that is later. `event_page::next` is the cursor to go on with, in this life or
+  /// another. A cursor beyond the end (the machine lost power, and with it the last events) is
+  /// taken as the end.
+  future<event_page> events(std::uint64_t cursor = 1, std::uint64_t count = 1000) const;
+
+  /// Every event from `cursor` on, each once, in order, then live, on a runtime thread. A gap in
+  /// the cursors says that events were dropped before they were read.
+  event_subscription
+  follow(std::uint64_t cursor, std::function<void(const job_event&)> listener) const;
 
 private:
   friend class runtime;
@@ -174,16 +298,13 @@ public:
   future<dsec::job> open_job(std::string name, job_options options = {});
 
   /// The job of that name as it is: unlike `open_job` it neither creates, nor renews, nor resumes.
-  /// not_found if there is none or it was closed.
+  /// not_found if there is none. A closed one has its events and its ended sandboxes left to read.
   future<dsec::job> find_job(std::string name);
 
   /// not_found if it never existed or its tombstone was dropped. Ended ones answer `info` alone.
   future<sandbox> find(const sandbox_id& id);
 
   future<std::vector<sandbox_info>> list(bool with_ended = false);
-
-  /// Every state change from now on, in order, on a runtime thread. Ends with the runtime.
-  void subscribe(std::function<void(const sandbox_change&)> listener);
 
 private:
   runtime();

@@ -43,7 +43,7 @@ running_exec sandbox::start(exec_spec spec, std::shared_ptr<output_sink> sink) c
   x.state_->sandbox = state_->id;
   x.state_->ticket = state_->core->next_ticket();
   if (auto valid = validate(spec); !valid) {
-    x.state_->result.fulfill(valid.error());
+    x.state_->result.fulfill(about(state_->id, valid.error()));
     return x;
   }
   exec_message message{std::make_shared<const exec_spec>(std::move(spec)), std::move(sink),
@@ -62,10 +62,15 @@ future<std::string> sandbox::read(std::string path, std::uint64_t bytes_max) con
                                });
 }
 
-future<void> sandbox::write(std::string path, std::string bytes, std::uint32_t mode) const {
+future<void> sandbox::write(std::string path, std::string bytes, write_options options) const {
   return ask_file<void>(state_->core, state_->id,
-                        file_write{std::move(path), std::move(bytes), mode, true, false},
+                        file_write{std::move(path), std::move(bytes), options.mode, true, false,
+                                   options.atomic},
                         [](const file_reply_ptr&) { return result<void>{}; });
+}
+
+future<void> sandbox::set_clocks(sandbox_clocks clocks) const {
+  return ask<void, ack>(state_->core, state_->id, dsec::set_clocks{clocks}, nothing);
 }
 
 future<std::vector<directory_entry>> sandbox::list(std::string path) const {
@@ -124,7 +129,7 @@ future<std::vector<step_record>> sandbox::trajectory() const {
     [id = state_->id](requester* self, const debt<std::vector<step_record>>& owed) {
       self->request(self->state.journal, caf::infinite, load_sandbox{id})
         .then([=](const sandbox_history_ptr& x) { owed.pay(x->steps); },
-              [=](const caf::error& e) { owed.pay(from_caf(e, "the journal")); });
+              [=](const caf::error& e) { owed.pay(about(id, from_caf(e, "the journal"))); });
     });
 }
 
@@ -133,7 +138,7 @@ future<step_record> sandbox::step(std::uint64_t step) const {
     [id = state_->id, step](requester* self, const debt<step_record>& owed) {
       self->request(self->state.journal, caf::infinite, load_step{id, step})
         .then([=](const step_record_ptr& x) { owed.pay(*x); },
-              [=](const caf::error& e) { owed.pay(from_caf(e, "the journal")); });
+              [=](const caf::error& e) { owed.pay(about(id, from_caf(e, "the journal"))); });
     });
 }
 

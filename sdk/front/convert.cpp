@@ -26,8 +26,8 @@ sandbox_state state_of(std::uint8_t number) {
 }
 
 end_cause cause_of(std::uint8_t number) {
-  return number > static_cast<int>(end_cause::infrastructure) ? end_cause::infrastructure
-                                                              : static_cast<end_cause>(number);
+  return number > static_cast<int>(end_cause_last) ? end_cause::infrastructure
+                                                   : static_cast<end_cause>(number);
 }
 
 } // namespace
@@ -40,6 +40,20 @@ void write(const lease_terms& from, Lease::Builder to) {
 lease_terms read(Lease::Reader from) {
   return {std::chrono::milliseconds{from.getPauseAfterMs()},
           std::chrono::milliseconds{from.getStopAfterMs()}};
+}
+
+void write(const sandbox_clocks& from, Clocks::Builder to) {
+  to.setTimeToLiveMs(from.time_to_live.count());
+  to.setRolloutBudgetMs(from.rollout_budget.count());
+  to.setIdleTimeoutMs(from.idle_timeout.count());
+  to.setOnIdle(from.on_idle == idle_action::stop ? Clocks::OnIdle::STOP : Clocks::OnIdle::RECLAIM);
+}
+
+sandbox_clocks read(Clocks::Reader from) {
+  using std::chrono::milliseconds;
+  return {milliseconds{from.getTimeToLiveMs()}, milliseconds{from.getRolloutBudgetMs()},
+          milliseconds{from.getIdleTimeoutMs()},
+          from.getOnIdle() == Clocks::OnIdle::STOP ? idle_action::stop : idle_action::reclaim};
 }
 
 void write(const environment& from, Environment::Builder to) {
@@ -116,6 +130,7 @@ void write(const sandbox_info& from, SandboxInfo::Builder to) {
   to.setSteps(from.steps);
   to.setCreatedMs(from.created_ms);
   to.setEndedMs(from.ended_ms);
+  write(from.clocks, to.initClocks());
 }
 
 sandbox_info read(SandboxInfo::Reader from) {
@@ -127,7 +142,8 @@ sandbox_info read(SandboxInfo::Reader from) {
           text(from.getDetail()),
           from.getSteps(),
           from.getCreatedMs(),
-          from.getEndedMs()};
+          from.getEndedMs(),
+          read(from.getClocks())};
 }
 
 void write(const sandbox_stats& from, SandboxStats::Builder to) {
@@ -137,6 +153,15 @@ void write(const sandbox_stats& from, SandboxStats::Builder to) {
   to.setProcesses(from.processes);
   to.setCpuUs(from.cpu.count());
   to.setOomKills(from.oom_kills);
+  to.setMemoryLimitBytes(from.memory_limit_bytes);
+  to.setProcessesLimit(from.processes_limit);
+  to.setCpuLimitMilli(from.cpu_limit_milli);
+  to.setDiskBytes(from.disk_bytes);
+  to.setDiskLimitBytes(from.disk_limit_bytes);
+  to.setReadBytes(from.read_bytes);
+  to.setWrittenBytes(from.written_bytes);
+  to.setTimeToLiveLeftMs(from.time_to_live_left.count());
+  to.setRolloutBudgetLeftMs(from.rollout_budget_left.count());
 }
 
 sandbox_stats read(SandboxStats::Reader from) {
@@ -145,7 +170,16 @@ sandbox_stats read(SandboxStats::Reader from) {
           from.getSwapBytes(),
           from.getProcesses(),
           std::chrono::microseconds{from.getCpuUs()},
-          from.getOomKills()};
+          from.getOomKills(),
+          from.getMemoryLimitBytes(),
+          from.getProcessesLimit(),
+          from.getCpuLimitMilli(),
+          from.getDiskBytes(),
+          from.getDiskLimitBytes(),
+          from.getReadBytes(),
+          from.getWrittenBytes(),
+          std::chrono::milliseconds{from.getTimeToLiveLeftMs()},
+          std::chrono::milliseconds{from.getRolloutBudgetLeftMs()}};
 }
 
 void write(const preempt_report& from, PreemptReport::Builder to) {
@@ -159,26 +193,6 @@ void write(const preempt_report& from, PreemptReport::Builder to) {
 preempt_report read(PreemptReport::Reader from) {
   return {from.getSandboxes(), from.getReclaimed(), from.getFailed(), from.getBeforeBytes(),
           from.getAfterBytes()};
-}
-
-void write(const sandbox_change& from, Change::Builder to) {
-  to.setSequence(from.sequence);
-  to.setAtMs(from.at_ms);
-  to.setSandbox(from.sandbox.str().c_str());
-  to.setJob(from.job.str().c_str());
-  to.setState(static_cast<std::uint8_t>(from.state));
-  to.setCause(static_cast<std::uint8_t>(from.cause));
-  to.setDetail(from.detail.c_str());
-}
-
-sandbox_change read(Change::Reader from) {
-  return {from.getSequence(),
-          from.getAtMs(),
-          sandbox_id{text(from.getSandbox())},
-          job_id{text(from.getJob())},
-          state_of(from.getState()),
-          cause_of(from.getCause()),
-          text(from.getDetail())};
 }
 
 } // namespace dsec::wire

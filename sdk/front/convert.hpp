@@ -2,6 +2,7 @@
 
 #include "backends/backend.hpp"
 #include "schemas/dsec.capnp.h"
+#include "state/event.hpp"
 #include "state/records.hpp"
 #include "state/reports.hpp"
 
@@ -17,6 +18,9 @@ using variables = std::vector<std::pair<std::string, std::string>>;
 
 void write(const lease_terms& from, Lease::Builder to);
 lease_terms read(Lease::Reader from);
+
+void write(const sandbox_clocks& from, Clocks::Builder to);
+sandbox_clocks read(Clocks::Reader from);
 
 void write(const environment& from, Environment::Builder to);
 environment read(Environment::Reader from);
@@ -34,7 +38,7 @@ sandbox_stats read(SandboxStats::Reader from);
 void write(const preempt_report& from, PreemptReport::Builder to);
 preempt_report read(PreemptReport::Reader from);
 
-void write(const sandbox_change& from, Change::Builder to);
-sandbox_change read(Change::Reader from);
+void write(const job_event& from, EventRecord::Builder to);
+job_event read(EventRecord::Reader from);
 
 } // namespace dsec::wire

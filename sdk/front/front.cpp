@@ -17,7 +17,8 @@ namespace dsec {
 namespace {
 
 constexpr unsigned connections_max = 64;
-constexpr std::uint64_t message_words_max = (8ull << 20) / sizeof(capnp::word);
+/// Of what comes and of what goes. The largest is a result: two spools of 8 MiB.
+constexpr std::uint64_t message_words_max = (17ull << 20) / sizeof(capnp::word);
 constexpr std::uint64_t unanswered_words_max = (16ull << 20) / sizeof(capnp::word);
 
 /// The whole connection of one client.

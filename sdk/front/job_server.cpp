@@ -1,6 +1,7 @@
 #include "backends/container/wire.hpp"
 #include "sdk/front/await.hpp"
 #include "sdk/front/convert.hpp"
+#include "sdk/front/event_stream.hpp"
 #include "sdk/front/servers.hpp"
 
 namespace dsec {
@@ -8,7 +9,8 @@ namespace dsec {
 namespace {
 
 create_options item(wire::CreateItem::Reader from) {
-  return {wire::read(from.getEnvironment()), wire::text(from.getIdempotencyKey())};
+  return {wire::read(from.getEnvironment()), wire::text(from.getIdempotencyKey()),
+          wire::read(from.getClocks())};
 }
 
 class job_server final : public wire::Job::Server {
@@ -72,6 +74,30 @@ public:
         for (unsigned i = 0; i < to.size(); ++i)
           wire::write((*x)[i], to[i]);
       });
+  }
+
+  kj::Promise<void> events(EventsContext context) override {
+    auto params = context.getParams();
+    return await(loop_, target_.events(params.getCursor(), params.getCount()))
+      .then([context](result<event_page> x) mutable {
+        if (!x)
+          return wire::write(x.error(), context.getResults().initError());
+        auto results = context.getResults();
+        auto to = results.initEvents(x->events.size());
+        for (unsigned i = 0; i < to.size(); ++i)
+          wire::write(x->events[i], to[i]);
+        results.setNext(x->next);
+        results.setOldest(x->oldest);
+      });
+  }
+
+  kj::Promise<void> follow(FollowContext context) override {
+    context.allowCancellation();
+    auto params = context.getParams();
+    auto stream = kj::heap<event_stream>(loop_, params.getListener());
+    stream->begin(target_, params.getCursor());
+    auto gone = stream->gone();
+    return gone.attach(kj::mv(stream));
   }
 
 private:

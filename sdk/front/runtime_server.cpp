@@ -4,18 +4,11 @@
 #include "sdk/front/convert.hpp"
 #include "sdk/front/servers.hpp"
 
-#include <kj/debug.h>
-
-#include <atomic>
 #include <unistd.h>
 
 namespace dsec {
 
 namespace {
-
-/// Changes on their way to one client. More than this many unsent, and the client is dropped from
-/// the stream: it may list and subscribe again.
-constexpr unsigned changes_behind_max = 100'000;
 
 class runtime_server final : public wire::Dsec::Server {
 public:
@@ -70,76 +63,7 @@ public:
       });
   }
 
-  kj::Promise<void> subscribe(SubscribeContext context) override {
-    context.allowCancellation();
-    auto stream = kj::heap<subscription>(loop_, context.getParams().getListener());
-    auto gone = stream->gone();
-    target_.subscribe([wanted = stream->wanted(), &loop = loop_](const sandbox_change& x) {
-      if (wanted->alive)
-        loop.post([wanted, x] {
-          if (wanted->to)
-            wanted->to->send(x);
-        });
-    });
-    return gone.attach(kj::mv(stream));
-  }
-
 private:
-  class subscription {
-  public:
-    struct link {
-      std::atomic<bool> alive{true};
-      subscription* to = nullptr; ///< Loop only.
-    };
-
-    subscription(io_loop& loop, wire::ChangeListener::Client listener)
-      : loop_{loop},
-        listener_{kj::mv(listener)},
-        link_{std::make_shared<link>()} {
-      link_->to = this;
-      auto pair = kj::newPromiseAndFulfiller<void>();
-      gone_ = kj::mv(pair.promise);
-      fulfiller_ = kj::mv(pair.fulfiller);
-    }
-
-    ~subscription() {
-      link_->alive = false;
-      link_->to = nullptr;
-    }
-
-    std::shared_ptr<link> wanted() {
-      return link_;
-    }
-
-    kj::Promise<void> gone() {
-      return kj::mv(gone_);
-    }
-
-    void send(const sandbox_change& x) {
-      if (++behind_ > changes_behind_max)
-        return fulfiller_->reject(KJ_EXCEPTION(OVERLOADED, "subscribe: the listener is too slow"));
-      auto request = listener_.changedRequest();
-      wire::write(x, request.initChange());
-      loop_.spawn(request.send().then(
-        [wanted = link_] {
-          if (wanted->to)
-            --wanted->to->behind_;
-        },
-        [wanted = link_](kj::Exception&&) {
-          if (wanted->to)
-            wanted->to->fulfiller_->fulfill();
-        }));
-    }
-
-  private:
-    io_loop& loop_;
-    wire::ChangeListener::Client listener_;
-    std::shared_ptr<link> link_;
-    kj::Promise<void> gone_ = nullptr;
-    kj::Own<kj::PromiseFulfiller<void>> fulfiller_;
-    unsigned behind_ = 0;
-  };
-
   io_loop& loop_;
   runtime& target_;
 };

@@ -2,7 +2,9 @@
 #include "sdk/front/await.hpp"
 #include "sdk/front/convert.hpp"
 #include "sdk/front/exec_handle.hpp"
+#include "sdk/front/process_server.hpp"
 #include "sdk/front/servers.hpp"
+#include "sdk/front/tree_server.hpp"
 
 #include <kj/debug.h>
 
@@ -40,6 +42,18 @@ public:
     return kj::READY_NOW;
   }
 
+  kj::Promise<void> spawn(SpawnContext context) override {
+    return spawn_process(loop_, target_, context);
+  }
+
+  kj::Promise<void> processes(ProcessesContext context) override {
+    return list_processes(loop_, target_, context);
+  }
+
+  kj::Promise<void> process(ProcessContext context) override {
+    return find_process(loop_, target_, context);
+  }
+
   kj::Promise<void> readFile(ReadFileContext context) override {
     auto params = context.getParams();
     auto limit =
@@ -51,7 +65,7 @@ public:
   kj::Promise<void> writeFile(WriteFileContext context) override {
     auto params = context.getParams();
     return answer(target_.write(wire::text(params.getPath()), wire::text(params.getBytes()),
-                                params.getMode() ? params.getMode() : 0644),
+                                {.mode = params.getMode() ? params.getMode() : 0644}),
                   context);
   }
 
@@ -67,6 +81,15 @@ public:
   kj::Promise<void> stat(StatContext context) override {
     return answer(target_.stat(wire::text(context.getParams().getPath())), context,
                   [](const file_status& x, auto results) { wire::write(x, results.initStatus()); });
+  }
+
+  kj::Promise<void> unpack(UnpackContext context) override {
+    serve_unpack(loop_, target_, context);
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> pack(PackContext context) override {
+    return serve_pack(loop_, target_, context);
   }
 
   kj::Promise<void> pause(PauseContext context) override {
@@ -90,6 +113,10 @@ public:
     return answer(target_.stats(), context, [](const sandbox_stats& x, auto results) {
       wire::write(x, results.initStats());
     });
+  }
+
+  kj::Promise<void> setClocks(SetClocksContext context) override {
+    return answer(target_.set_clocks(wire::read(context.getParams().getClocks())), context);
   }
 
   kj::Promise<void> log(LogContext context) override {

@@ -2,6 +2,7 @@
 
 #include "actors/wiring.hpp"
 #include "state/forwarding_store.hpp"
+#include "state/invariants.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/print.hpp"
 
@@ -47,9 +48,6 @@ struct fixture : machine_fixture {
   void restart_with(plane_options changed_options) {
     now.reset();
     options = std::move(changed_options);
-    options.on_change = [this](const sandbox_change& x) {
-      changed(x);
-    };
     start();
   }
 
@@ -176,6 +174,45 @@ BOOST_AUTO_TEST_CASE(a_failed_start_leaves_a_tombstone_with_its_cause) {
   now->advance(1s);
   BOOST_TEST(info(*made[0]).state == sandbox_state::terminated);
   BOOST_TEST(info(*made[0]).cause == end_cause::start_failed);
+}
+
+BOOST_AUTO_TEST_CASE(a_failed_start_is_told_when_its_place_is_free_again) {
+  auto one = options;
+  one.capacity = 1;
+  restart_with(one);
+  machine.faults.start_fails = 1000;
+  auto made = create_many(open("train"), 1);
+  auto found = now->send<find_reply>(now->actors().cluster, find_sandbox{*made[0]});
+  now->settle();
+  BOOST_REQUIRE(*found);
+  auto up = now->ask<ack>((**found)->actor, await_running{});
+  BOOST_REQUIRE(!up);
+  BOOST_TEST(up.error().code == errc::exhausted);
+  BOOST_TEST(up.error().message.find("injected failure") != std::string::npos);
+  machine.faults.start_fails = 0;
+  BOOST_TEST(create_many(open("train"), 1)[0]);
+}
+
+BOOST_AUTO_TEST_CASE(a_key_whose_sandbox_failed_to_start_makes_another_one_also_after_a_crash) {
+  machine.faults.start_fails = 1000;
+  auto failed = create_many(open("train"), 1, "k");
+  now->advance(1s);
+  BOOST_TEST(info(*failed[0]).cause == end_cause::start_failed);
+  machine.faults.start_fails = 0;
+  auto made = create_many(open("train"), 1, "k");
+  BOOST_TEST(*made[0] != *failed[0]);
+  now->advance(1s);
+  BOOST_TEST(info(*made[0]).state == sandbox_state::running);
+  BOOST_TEST(violations(*durable->load()).empty());
+  crash();
+  start();
+  // The one that never ran does not hide the one that does.
+  BOOST_TEST(*create_many(open("train"), 1, "k")[0] == *made[0]);
+  BOOST_TEST(list(false).size() == 1);
+  BOOST_REQUIRE(now->ask<ack>(find(*made[0]), stop_request{}));
+  now->advance(1s);
+  // One that did run keeps its key.
+  BOOST_TEST(*create_many(open("train"), 1, "k")[0] == *made[0]);
 }
 
 BOOST_AUTO_TEST_CASE(tombstones_are_bounded_and_the_oldest_goes_first) {
@@ -337,25 +374,6 @@ BOOST_AUTO_TEST_CASE(when_the_journal_fails_nothing_is_promised_any_more) {
   BOOST_TEST((*later)->sandboxes[0].error().code == errc::unavailable);
   BOOST_TEST((*later)->sandboxes[0].error().message.find("an earlier write failed")
              != std::string::npos);
-}
-
-BOOST_AUTO_TEST_CASE(changes_are_told_in_order_without_gaps) {
-  std::vector<sandbox_change> told;
-  changed = [&](const sandbox_change& x) {
-    told.push_back(x);
-  };
-  auto id = create(open("train"));
-  BOOST_REQUIRE(now->ask<reclaim_report>(find(id), pause_request{true, false}));
-  BOOST_REQUIRE(now->ask<ack>(find(id), stop_request{}));
-  std::vector<sandbox_state> states;
-  for (std::size_t i = 0; i < told.size(); ++i) {
-    BOOST_TEST(told[i].sequence == i + 1);
-    states.push_back(told[i].state);
-  }
-  using S = sandbox_state;
-  std::vector<S> expected{S::pending,    S::running,   S::pausing,  S::paused,
-                          S::reclaiming, S::reclaimed, S::stopping, S::terminated};
-  BOOST_TEST(states == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -65,8 +65,8 @@ BOOST_AUTO_TEST_CASE(ten_execs_on_a_reclaimed_sandbox_resume_it_once) {
   std::vector<answer<exec_result_ptr>> all;
   for (int i = 0; i < 10; ++i)
     all.push_back(now->send<exec_result_ptr>(sandbox, command({"exit", "0"})));
-  changed = [&](const sandbox_change& x) {
-    resumes += x.state == sandbox_state::resuming;
+  changed = [&](const sandbox_record& x) {
+    resumes += x.is == sandbox_state::resuming;
   };
   for (auto& x : all)
     BOOST_REQUIRE(now->wait(x));

@@ -5,13 +5,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <fstream>
+#include <future>
 #include <iterator>
-#include <memory>
-#include <mutex>
-#include <set>
 
 using namespace dsec;
 using namespace dsec::test;
@@ -30,40 +27,16 @@ exec_spec step(std::uint64_t number, std::string script) {
   return spec;
 }
 
-/// Hears of ends. One each runtime, made before what it is asked about ends, or after.
-class end_watch {
-public:
-  explicit end_watch(runtime& rt) {
-    rt.subscribe([heard = heard_](const sandbox_change& x) {
-      if (x.cause == end_cause::none)
-        return;
-      std::scoped_lock lock{heard->mutex};
-      heard->ended.insert(x.sandbox.str());
-      heard->more.notify_all();
-    });
-  }
-
-  /// What is said of a sandbox that has ended, within 20 s.
-  sandbox_info of(const sandbox& box) const {
-    auto info = value(box.info());
-    if (info.cause != end_cause::none)
-      return info;
-    std::unique_lock lock{heard_->mutex};
-    heard_->more.wait_for(lock, std::chrono::seconds{20},
-                          [&] { return heard_->ended.contains(box.id().str()); });
-    lock.unlock();
-    return value(box.info());
-  }
-
-private:
-  struct told {
-    std::mutex mutex;
-    std::condition_variable more;
-    std::set<std::string> ended;
-  };
-
-  std::shared_ptr<told> heard_ = std::make_shared<told>();
-};
+/// What is said of a sandbox of that job once it has ended, within 20 s.
+sandbox_info end_of(const job& owner, const sandbox& box) {
+  std::promise<void> ended;
+  auto reading = owner.follow(1, [&](const job_event& x) {
+    if (x.sandbox == box.id() && x.kind == event_kind::stopped)
+      ended.set_value();
+  });
+  BOOST_TEST((ended.get_future().wait_for(std::chrono::seconds{20}) == std::future_status::ready));
+  return value(box.info());
+}
 
 } // namespace
 
@@ -139,15 +112,13 @@ BOOST_AUTO_TEST_CASE(the_lease_of_a_killed_trainer_ends_its_sandbox_without_anyb
   auto tombstone = at.run_dir / (id + ".end");
   BOOST_TEST_REQUIRE(bench::wait_for_file(tombstone, bench::within(std::chrono::seconds{30})));
   auto rt = at.open(state);
-  end_watch ends{*rt};
   auto box = value(rt->find(sandbox_id{id}));
-  BOOST_TEST(to_string(ends.of(box).cause) == "lease_expired");
+  BOOST_TEST(to_string(end_of(value(rt->find_job("rollout")), box).cause) == "lease_expired");
 }
 
 BOOST_AUTO_TEST_CASE(a_killed_dsec_init_fails_its_sandbox_as_infrastructure_and_no_other) {
   auto& at = machine();
   auto rt = at.open(at.new_state());
-  end_watch ends{*rt};
   auto victim = playground::one_sandbox(*rt, at.environment());
   auto other = playground::one_sandbox(*rt, at.environment());
   auto flying = victim.exec(exec_spec{{"sleep", "600"}});
@@ -167,7 +138,7 @@ BOOST_AUTO_TEST_CASE(a_killed_dsec_init_fails_its_sandbox_as_infrastructure_and_
     BOOST_TEST((x.error().code == errc::unavailable || x.error().code == errc::invalid_state),
                x.error().message);
   BOOST_TEST(value(other.exec(exec_spec{{"true"}})).ok());
-  BOOST_TEST(to_string(ends.of(victim).cause) == "infrastructure");
+  BOOST_TEST(to_string(end_of(value(rt->find_job("test")), victim).cause) == "infrastructure");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -6,6 +6,7 @@
 #include "tests/sdk/fake_spawner.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <fmt/format.h>
 
 #include <future>
 #include <memory>
@@ -53,7 +54,8 @@ BOOST_AUTO_TEST_CASE(a_spawner_of_another_build_with_sandboxes_is_used_if_its_pr
 BOOST_AUTO_TEST_CASE(a_spawner_of_another_protocol_with_sandboxes_is_refused_with_advice) {
   fake_spawner there{{{"another-build", wire::SPAWNER_PROTOCOL + 1, 3}}};
   auto refused = greet(there);
-  BOOST_TEST(says(refused, {there.run_dir.c_str(), "pid 4711", "another-build", "protocol 2",
+  const auto protocol = fmt::format("protocol {}", wire::SPAWNER_PROTOCOL + 1);
+  BOOST_TEST(says(refused, {there.run_dir.c_str(), "pid 4711", "another-build", protocol,
                             "stop its 3 sandboxes", "dsec stop", "leases"}));
   BOOST_TEST((refused.error().code == errc::unavailable));
 }

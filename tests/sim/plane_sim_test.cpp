@@ -1,5 +1,7 @@
 #define BOOST_TEST_MODULE sim_plane
 
+#include "state/event_invariants.hpp"
+#include "state/idempotency.hpp"
 #include "state/invariants.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/print.hpp"
@@ -10,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <map>
+#include <set>
 
 using namespace dsec;
 using namespace dsec::test;
@@ -23,10 +26,12 @@ struct world : machine_fixture {
     : machine_fixture{seed_of_all},
       chance{seed_of_all * 77 + 5} {
     job = open("train", lease);
-    changed = [this](const sandbox_change& x) {
-      if (x.state == sandbox_state::terminated)
-        BOOST_TEST(std::ranges::count(machine.alive(), x.sandbox) == 0,
-                   "sandbox " << x.sandbox << " is said to have ended, but holds resources");
+    changed = [this](const sandbox_record& x) {
+      if (frees_key(x))
+        freed.insert(x.id);
+      if (x.is == sandbox_state::terminated)
+        BOOST_TEST(std::ranges::count(machine.alive(), x.id) == 0,
+                   "sandbox " << x.id << " is said to have ended, but holds resources");
     };
   }
 
@@ -75,9 +80,11 @@ struct world : machine_fixture {
       return;
     auto id = *(**sent)->get()->sandboxes[0];
     auto [known, fresh] = by_key.emplace(key, id);
-    BOOST_TEST(known->second == id, "key " << key << " named " << known->second << ", now " << id);
-    if (!fresh)
+    if (!fresh && known->second == id)
       return;
+    BOOST_TEST((fresh || freed.contains(known->second)),
+               "key " << key << " named " << known->second << ", now " << id);
+    known->second = id;
     ids.push_back(id);
     take_handle(id);
     if (one_in(4))
@@ -220,6 +227,10 @@ struct world : machine_fixture {
     BOOST_REQUIRE(state);
     for (const auto& broken : violations(*state))
       BOOST_ERROR(broken);
+    auto page = durable->events(job_id{"train"}, 1, events_kept_max);
+    BOOST_REQUIRE(page);
+    for (const auto& broken : disagreements(*state, job_id{"train"}, page->events))
+      BOOST_ERROR(broken);
   }
 
   void check_at_the_end() {
@@ -254,6 +265,7 @@ struct world : machine_fixture {
   job_actor job;
   std::vector<sandbox_id> ids;
   std::map<std::string, sandbox_id> by_key;
+  std::set<sandbox_id> freed; ///< Whose key may name another one.
   std::map<sandbox_id, sandbox_actor> handles;
   std::map<sandbox_id, std::uint64_t> steps;
   std::vector<pending_step> pending;

@@ -1,9 +1,12 @@
 #define BOOST_TEST_MODULE sim_replay
 
 #include "actors/replay.hpp"
+#include "tests/state/temporary_folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <spdlog/spdlog.h>
+
+#include <fstream>
 
 using namespace dsec;
 
@@ -55,4 +58,19 @@ BOOST_AUTO_TEST_CASE(a_scenario_that_is_wrong_names_its_field) {
   auto missing = load_scenario("no-such-file.yaml");
   BOOST_REQUIRE(!missing);
   BOOST_TEST((missing.error().code == errc::not_found));
+  temporary_folder folder;
+  const auto file = folder.path() / "wrong.yaml";
+  for (const std::string time : {".nan", "-1", "1e300", ".inf", "1e7"})
+    for (const std::string field : {"at", "think", "act"}) {
+      const auto of = [&](const char* name, const char* good) {
+        return field == name ? time : std::string{good};
+      };
+      std::ofstream{file} << "{nodes: 1, capacity: 1, jobs: [{name: a, sandboxes: 1, steps: 1, at: "
+                          << of("at", "0") << ", think: [0, " << of("think", "1") << "], act: [0, "
+                          << of("act", "1") << "]}]}";
+      const auto wrong = load_scenario(file);
+      BOOST_TEST_REQUIRE(!wrong, field << " " << time);
+      BOOST_TEST((wrong.error().code == errc::invalid_argument));
+      BOOST_TEST(wrong.error().message.find(field) != std::string::npos, wrong.error().message);
+    }
 }

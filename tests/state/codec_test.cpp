@@ -38,7 +38,8 @@ bool any_decodes(std::string_view bytes) {
   for (const auto& e : {decode_meta(bytes) ? errc{} : decode_meta(bytes).error().code,
                         decode_job(bytes) ? errc{} : decode_job(bytes).error().code,
                         decode_sandbox(bytes) ? errc{} : decode_sandbox(bytes).error().code,
-                        decode_step(bytes) ? errc{} : decode_step(bytes).error().code}) {
+                        decode_step(bytes) ? errc{} : decode_step(bytes).error().code,
+                        decode_event(bytes) ? errc{} : decode_event(bytes).error().code}) {
     taken |= e == errc{};
     BOOST_TEST((e == errc{} || e == errc::corrupt));
   }
@@ -47,7 +48,7 @@ bool any_decodes(std::string_view bytes) {
 
 std::vector<std::string> samples(record_source& source) {
   return {encode(source.meta()), encode(source.job()), encode(source.sandbox()),
-          encode(source.step())};
+          encode(source.step()), encode(source.event())};
 }
 
 std::string camel(std::string_view snake) {
@@ -92,6 +93,8 @@ BOOST_AUTO_TEST_CASE(records_survive_a_round_trip) {
     if (auto output = encode_output(step); !output.empty())
       BOOST_TEST(bool{decode_output(output, decoded)});
     BOOST_TEST(same(decoded, step));
+    auto event = source.event();
+    BOOST_TEST(same(*decode_event(encode(event)), event));
   }
 }
 
@@ -168,10 +171,11 @@ BOOST_AUTO_TEST_CASE(output_belongs_to_a_step_that_ended) {
 
 BOOST_AUTO_TEST_CASE(the_schema_names_every_enumerator_in_the_same_order) {
   expect_same_names<wire::SandboxRecord::State>(sandbox_state::lost);
-  expect_same_names<wire::SandboxRecord::Cause>(end_cause::infrastructure);
+  expect_same_names<wire::SandboxRecord::Cause>(end_cause_last);
   expect_same_names<wire::JobRecord::State>(job_state::closed);
   expect_same_names<wire::JobRecord::PreemptMode>(preempt_mode::until_resume);
-  expect_same_names<wire::Outcome::Kind>(outcome_kind::infrastructure);
+  expect_same_names<wire::Outcome::Kind>(outcome_kind_last);
+  expect_same_names<wire::EventRecord::Kind>(event_kind_last);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

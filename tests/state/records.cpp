@@ -65,6 +65,9 @@ sandbox_record record_source::sandbox() {
   x.detail = bytes(50);
   x.created_ms = static_cast<std::int64_t>(number(1ull << 60));
   x.ended_ms = static_cast<std::int64_t>(number(1ull << 60));
+  x.told = static_cast<event_kind>(number(11));
+  for (auto n = number(4); n > 0; --n)
+    x.processes.push_back(random_());
   return x;
 }
 
@@ -77,14 +80,36 @@ step_record record_source::step() {
   if (number(3) == 0)
     return x;
   auto& y = x.result.emplace();
-  y.outcome = {static_cast<outcome_kind>(number(11)), static_cast<std::int32_t>(random_()),
-               random_(), random_(), bytes(30)};
+  y.outcome = outcome();
   y.out = bytes(300);
   y.err = bytes(5);
   y.out_bytes = random_();
   y.err_bytes = random_();
   y.oom_kills = static_cast<std::uint32_t>(random_());
   y.duration = std::chrono::milliseconds{number(1ull << 40)};
+  return x;
+}
+
+outcome record_source::outcome() {
+  return {static_cast<outcome_kind>(number(11)), static_cast<std::int32_t>(random_()), random_(),
+          random_(), bytes(30)};
+}
+
+job_event record_source::event() {
+  job_event x;
+  x.job = job_id{"job-" + std::to_string(number(5))};
+  x.cursor = random_();
+  x.at_ms = static_cast<std::int64_t>(number(1ull << 60));
+  x.sandbox = sandbox_number(number(20));
+  x.index = random_();
+  x.kind = static_cast<event_kind>(number(11));
+  x.exec = random_();
+  if (number(2) == 0)
+    x.step = random_();
+  if (number(2) == 0)
+    x.outcome = outcome();
+  x.cause = static_cast<end_cause>(number(6));
+  x.detail = bytes(50);
   return x;
 }
 
@@ -105,7 +130,7 @@ bool same(const job_record& a, const job_record& b) {
 bool same(const sandbox_record& a, const sandbox_record& b) {
   auto fields = [](const auto& x) {
     return std::tie(x.id, x.job, x.index, x.idempotency_key, x.environment, x.lease, x.is, x.wanted,
-                    x.held, x.cause, x.detail, x.created_ms, x.ended_ms);
+                    x.held, x.cause, x.detail, x.created_ms, x.ended_ms, x.told, x.processes);
   };
   return fields(a) == fields(b);
 }
@@ -113,6 +138,14 @@ bool same(const sandbox_record& a, const sandbox_record& b) {
 bool same(const step_record& a, const step_record& b) {
   auto fields = [](const auto& x) {
     return std::tie(x.sandbox, x.step, x.exec, x.request_digest, x.result);
+  };
+  return fields(a) == fields(b);
+}
+
+bool same(const job_event& a, const job_event& b) {
+  auto fields = [](const auto& x) {
+    return std::tie(x.job, x.cursor, x.at_ms, x.sandbox, x.index, x.kind, x.exec, x.step, x.outcome,
+                    x.cause, x.detail);
   };
   return fields(a) == fields(b);
 }

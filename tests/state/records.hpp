@@ -19,9 +19,11 @@ public:
   job_record job();
   sandbox_record sandbox();
   step_record step();
+  job_event event();
 
 private:
   dsec::environment environment();
+  dsec::outcome outcome();
   lease_terms lease();
 
   std::mt19937_64 random_;
@@ -31,6 +33,7 @@ bool same(const meta_record& a, const meta_record& b);
 bool same(const job_record& a, const job_record& b);
 bool same(const sandbox_record& a, const sandbox_record& b);
 bool same(const step_record& a, const step_record& b);
+bool same(const job_event& a, const job_event& b);
 
 /// DSEC_SEED from the environment, or a fresh one; printed, so that a failure can be run again.
 std::uint64_t test_seed();

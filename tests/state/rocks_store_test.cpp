@@ -140,6 +140,37 @@ BOOST_AUTO_TEST_CASE(a_killed_process_loses_nothing_that_it_acknowledged) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_killed_process_loses_no_event_that_was_committed_alone) {
+  temporary_folder folder;
+  std::int64_t acknowledged = 0;
+  for (int round = 0; round < 5; ++round) {
+    store_child child{folder.path(), [&](store& durable, int to) {
+                        for (auto i = acknowledged + 1;; ++i) {
+                          write_batch batch;
+                          batch.events.emplace_back().job = job_id{"train"};
+                          batch.events.back().exec = static_cast<exec_id>(i);
+                          store_child::say(to, durable.commit({shared(batch)}) ? i : -2);
+                        }
+                      }};
+    auto stop_at = acknowledged + 50 + round;
+    while (acknowledged < stop_at)
+      acknowledged = child.hear().value_or(stop_at);
+    child.kill();
+    while (auto heard = child.hear())
+      acknowledged = *heard;
+    auto durable = open_rocks_store(folder.path());
+    BOOST_TEST_REQUIRE(bool{durable});
+    auto page = (*durable)->events(job_id{"train"}, 1, 1'000'000);
+    BOOST_TEST_REQUIRE(bool{page});
+    auto found = static_cast<std::int64_t>(page->events.size());
+    // One more may be there that it could not tell any more.
+    BOOST_TEST((found == acknowledged || found == acknowledged + 1));
+    for (std::int64_t i = 0; i < found; ++i)
+      BOOST_TEST(page->events[static_cast<std::size_t>(i)].exec == static_cast<exec_id>(i + 1));
+    acknowledged = found;
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_second_process_is_told_who_has_it_open) {
   temporary_folder folder;
   store_child child{folder.path(), [](store&, int to) {

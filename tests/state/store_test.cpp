@@ -175,6 +175,21 @@ BOOST_DATA_TEST_CASE(a_step_begun_again_loses_its_old_output, kinds, which) {
   BOOST_TEST(x.durable->step(sandbox_number(1), 1)->result->out.empty());
 }
 
+BOOST_DATA_TEST_CASE(nothing_is_kept_of_a_refused_step_and_all_of_its_neighbours, kinds, which) {
+  opened x{which};
+  write_batch batch, refused;
+  batch.sandboxes = {sandbox_of(1, "j")};
+  batch.steps = {ended(1, 1, "one"), begun(1, 2), ended(1, 3, "three")};
+  refused.refused_steps = {{sandbox_number(1), 2}};
+  BOOST_TEST_REQUIRE(bool{x.durable->commit({shared(batch)})});
+  BOOST_TEST_REQUIRE(bool{x.durable->commit({shared(refused)})});
+  BOOST_TEST((x.durable->step(sandbox_number(1), 2).error().code == errc::not_found));
+  BOOST_TEST(x.durable->history(sandbox_number(1))->steps.size() == 2u);
+  BOOST_TEST(x.durable->load()->steps.size() == 2u);
+  BOOST_TEST(x.durable->step(sandbox_number(1), 1)->result->out == "one");
+  BOOST_TEST(x.durable->step(sandbox_number(1), 3)->result->out == "three");
+}
+
 BOOST_DATA_TEST_CASE(forgetting_takes_the_steps_of_that_sandbox_and_no_other, kinds, which) {
   opened x{which};
   write_batch batch, forget;

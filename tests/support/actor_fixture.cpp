@@ -3,6 +3,7 @@
 #include "actors/cluster.hpp"
 #include "actors/journal.hpp"
 #include "actors/plane_parts.hpp"
+#include "state/forwarding_store.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -26,6 +27,25 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(dsec::test::asker_message)
 namespace dsec::test {
 
 namespace {
+
+class telling_store final : public forwarding_store {
+public:
+  telling_store(std::unique_ptr<store> inner, machine_fixture& told)
+    : forwarding_store{std::move(inner)},
+      told_{told} {}
+
+  result<void> commit(const std::vector<std::shared_ptr<const write_batch>>& batches) override {
+    auto done = forwarding_store::commit(batches);
+    if (done)
+      for (const auto& batch : batches)
+        for (const auto& record : batch->sandboxes)
+          told_.changed(record);
+    return done;
+  }
+
+private:
+  machine_fixture& told_;
+};
 
 template <class T>
 void require(const result<T>& x) {
@@ -81,9 +101,6 @@ machine_fixture::machine_fixture(std::uint64_t seed_of_all, sim_costs costs)
   : seed{seed_of_all},
     machine{time, seed_of_all, costs} {
   options.boot_id = "boot-1";
-  options.on_change = [this](const sandbox_change& x) {
-    changed(x);
-  };
   start();
 }
 
@@ -127,6 +144,10 @@ sandbox_info machine_fixture::info(const sandbox_id& id) {
   auto found = now->ask<find_reply>(now->actors().cluster, find_sandbox{id});
   require(found);
   return found->info;
+}
+
+std::unique_ptr<store> machine_fixture::telling(std::unique_ptr<store> inner) {
+  return std::make_unique<telling_store>(std::move(inner), *this);
 }
 
 environment small_environment() {

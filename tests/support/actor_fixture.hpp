@@ -127,13 +127,16 @@ struct machine_fixture {
 
   sandbox_info info(const sandbox_id& id);
 
+  /// That store, whose commits `changed` is told of.
+  std::unique_ptr<store> telling(std::unique_ptr<store> inner);
+
   std::uint64_t seed = 1;
   sim_time time;
   sim_world machine;
-  std::unique_ptr<store> durable = make_memory_store();
+  std::unique_ptr<store> durable = telling(make_memory_store());
   plane_options options;
-  /// Told of every durable change.
-  std::function<void(const sandbox_change&)> changed = [](const sandbox_change&) {
+  /// Told of every record of a sandbox once it is durable.
+  std::function<void(const sandbox_record&)> changed = [](const sandbox_record&) {
   };
   std::uint64_t lives = 0;
   std::unique_ptr<process> now;

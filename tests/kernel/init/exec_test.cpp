@@ -213,7 +213,8 @@ BOOST_AUTO_TEST_CASE(an_id_runs_once_however_often_it_is_asked) {
 BOOST_AUTO_TEST_CASE(an_outcome_is_kept_until_it_is_forgotten) {
   auto exec = client.start(5, {"true"});
   client.wait(exec);
-  auto ids = client.entered().getHello().getExecs();
+  const auto answer = client.entered();
+  const auto ids = answer.getHello().getExecs();
   BOOST_TEST_REQUIRE(ids.size() == 1);
   BOOST_TEST(ids[0] == 5);
   auto forget = client.init().forgetRequest();
@@ -281,6 +282,17 @@ BOOST_AUTO_TEST_CASE(what_cannot_start_is_an_error_that_names_it) {
   BOOST_TEST((many.code == errc::no_program || many.code == errc::invalid_argument));
   // The id is free again.
   BOOST_TEST(client.run({"true"}).code == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_user_who_is_named_in_a_group_without_end_is_in_it_once) {
+  // The agent's file, read outside: there is room for 32 groups in what PID 1 is asked.
+  client.shell("{ printf wheel:x:10:; for i in $(seq 20000); do printf agent,; done; echo agent; } "
+               "> /etc/group");
+  run_options options;
+  options.user = "agent";
+  auto r = client.run({"id", "-G"}, options);
+  BOOST_TEST(r.kind == kind::EXITED);
+  BOOST_TEST(r.out == "1000 10\n");
 }
 
 BOOST_AUTO_TEST_CASE(dev_stdout_can_be_opened_again_by_an_ordinary_user) {

@@ -102,6 +102,11 @@ void build_root(const std::string& folder) {
   must(::mount("proc", (root + "/proc").c_str(), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr)
          == 0,
        "mount proc");
+  fs::create_directory(root + "/dev/pts");
+  must(::mount("devpts", (root + "/dev/pts").c_str(), "devpts", MS_NOSUID | MS_NOEXEC,
+               "ptmxmode=0666,mode=0620,gid=5")
+         == 0,
+       "mount devpts");
   must(::chdir(root.c_str()) == 0 && ::syscall(SYS_pivot_root, ".", ".") == 0
          && ::umount2(".", MNT_DETACH) == 0 && ::chdir("/") == 0,
        "pivot_root");
@@ -141,6 +146,8 @@ int open_folder(const std::string& path) {
   const auto unified = "/sys/fs/cgroup/unified/" + name;
   write_file(unified + "/cgroup.procs", "0");
   mount_disk(folder, options.disk_bytes);
+  if (!options.kernel_log)
+    must(::mount("/dev/null", "/dev/kmsg", nullptr, MS_BIND, nullptr) == 0, "cover the kernel log");
   const int program = sealed_reaper();
   int ends[2], go[2], pidfd = -1;
   must(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0, "socketpair");
@@ -264,9 +271,10 @@ private_sandbox::~private_sandbox() {
     std::ofstream(payload() + "/cgroup.freeze") << "0";
   }
   payload_empties(5000);
-  for (const auto& child : fs::directory_iterator(payload(), ignored))
-    if (child.is_directory(ignored))
-      ::rmdir(child.path().c_str());
+  for (const auto& folder : {payload(), group("memory"), group("pids")})
+    for (const auto& child : fs::directory_iterator(folder, ignored))
+      if (child.is_directory(ignored))
+        ::rmdir(child.path().c_str());
   ::rmdir(payload().c_str());
   for (const char* hierarchy : hierarchies)
     for (int i = 0; i < 100 && ::rmdir(group(hierarchy).c_str()) != 0 && errno == EBUSY; ++i)

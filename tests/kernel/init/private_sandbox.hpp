@@ -14,6 +14,7 @@ struct private_sandbox_options {
   std::uint64_t disk_bytes = 32 << 20;
   std::uint64_t pause_after_ms = 0;
   std::uint64_t stop_after_ms = 0;
+  bool kernel_log = true; ///< false: dsec-init finds nothing in it.
 };
 
 /// A sandbox as the spawner would build it, in small: user, pid and mount namespaces, a root of

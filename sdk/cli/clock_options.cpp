@@ -1,0 +1,70 @@
+#include "sdk/cli/clock_options.hpp"
+
+#include "sdk/cli/environment_options.hpp"
+
+#include <charconv>
+#include <tuple>
+
+namespace dsec {
+
+namespace {
+
+constexpr double seconds_max = static_cast<double>(clock_max.count()) / 1000;
+
+result<std::chrono::milliseconds>
+parse_time(const char* name, const std::string& text, std::chrono::milliseconds before) {
+  bool more = text.starts_with('+');
+  const char* begin = text.data() + (more ? 1 : 0);
+  const char* end = text.data() + text.size();
+  double seconds = 0;
+  auto [read, failed] = std::from_chars(begin, end, seconds);
+  if (failed != std::errc{} || read != end)
+    return error{errc::invalid_argument,
+                 fmt::format("{} \"{}\": a number of seconds, or +SECONDS for more than there was",
+                             name, text)};
+  auto thousandths = parse_thousandths(name, seconds, 0, seconds_max);
+  if (!thousandths)
+    return thousandths.error();
+  if (more && before.count() == 0)
+    return error{errc::invalid_argument,
+                 fmt::format("{} \"{}\": that clock does not run, so there is nothing to add to",
+                             name, text)};
+  return std::chrono::milliseconds{*thousandths} + (more ? before : std::chrono::milliseconds{0});
+}
+
+} // namespace
+
+void clock_options::add_to(CLI::App& command) {
+  command.add_option("--ttl", time_to_live,
+                     "Seconds from its creation to its end, whatever it does; 0: none");
+  command.add_option("--budget", rollout_budget,
+                     "Seconds in which it may run, not counting pauses; 0: no limit");
+  command.add_option("--idle", idle_timeout, "Seconds without use until --on-idle; 0: never");
+  command.add_option("--on-idle", on_idle, "reclaim (the next request brings it back) or stop")
+    ->check(CLI::IsMember({"reclaim", "stop"}));
+}
+
+bool clock_options::given() const {
+  return !time_to_live.empty() || !rollout_budget.empty() || !idle_timeout.empty()
+         || !on_idle.empty();
+}
+
+result<sandbox_clocks> clock_options::apply(sandbox_clocks on) const {
+  for (auto [name, text, to] : {std::tuple{"--ttl", &time_to_live, &on.time_to_live},
+                                {"--budget", &rollout_budget, &on.rollout_budget},
+                                {"--idle", &idle_timeout, &on.idle_timeout}}) {
+    if (text->empty())
+      continue;
+    auto time = parse_time(name, *text, *to);
+    if (!time)
+      return time.error();
+    *to = *time;
+  }
+  if (!on_idle.empty())
+    on.on_idle = on_idle == "stop" ? idle_action::stop : idle_action::reclaim;
+  if (auto valid = validate(on); !valid)
+    return valid.error();
+  return on;
+}
+
+} // namespace dsec

@@ -1,0 +1,141 @@
+// `dsec cp`: what a user at a terminal or in a pipeline sees.
+#include "tests/scenarios/tree_rig.hpp"
+
+#include <csignal>
+#include <fstream>
+
+using namespace dsec;
+using namespace dsec::test;
+namespace fs = std::filesystem;
+namespace utf = boost::unit_test;
+
+namespace {
+
+struct client_rig {
+  playground& at = machine();
+  fs::path state = at.new_state();
+  fs::path here = at.new_state();
+  child_process server{words({"serve", "--warm", "0"})};
+  std::string box;
+
+  client_rig() {
+    fs::create_directories(here);
+    auto ready = server.line().value_or("");
+    BOOST_TEST_REQUIRE(ready.starts_with("dsec: ready"), ready);
+    auto made = dsec_run({"create", "--image", "busybox"});
+    BOOST_TEST_REQUIRE(made.code == 0, made.err);
+    box = made.out.substr(0, made.out.find('\n'));
+  }
+
+  ~client_rig() {
+    dsec_run({"stop", box});
+  }
+
+  std::vector<std::string> words(std::vector<std::string> arguments) const {
+    std::vector<std::string> all{at.programs / "dsec", "--state-dir", state,     "--data-dir",
+                                 at.data_dir,          "--run-dir",   at.run_dir};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return all;
+  }
+
+  finished dsec_run(std::vector<std::string> arguments, const std::string& input = {}) const {
+    return run_program(words(std::move(arguments)), input);
+  }
+
+  finished cp(const std::string& from, const std::string& to, const std::string& input = {}) const {
+    return dsec_run({"cp", from, to}, input);
+  }
+
+  std::string inside(const std::string& path) const {
+    return box + ":" + path;
+  }
+
+  std::string shell(const std::string& script) const {
+    auto x = dsec_run({"exec", box, "--", "sh", "-c", script});
+    BOOST_TEST(x.code == 0, x.err);
+    return x.out;
+  }
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(tree_client, *utf::precondition(needs_root))
+
+BOOST_FIXTURE_TEST_CASE(cp_moves_files_of_any_size_and_trees_both_ways, client_rig) {
+  put_file(here / "up/sub/big", many_bytes(20 << 20));
+  put_file(here / "up/\xe6\x97\xa5\xff", "odd name");
+  fs::create_symlink("sub/big", here / "up/link");
+  auto up = cp(here / "up", inside("/room"));
+  BOOST_TEST(up.code == 0, up.err);
+  BOOST_TEST(up.err == "");
+  auto down = cp(inside("/room/up"), here / "down");
+  BOOST_TEST(down.code == 0, down.err);
+  BOOST_TEST(differences(describe_tree(here / "up"), describe_tree(here / "down")) == "");
+  auto one = cp(inside("/room/up/sub/big"), here);
+  BOOST_TEST(one.code == 0, one.err);
+  BOOST_TEST(fs::file_size(here / "big") == 20u << 20);
+}
+
+BOOST_FIXTURE_TEST_CASE(cp_takes_an_archive_from_a_pipe_and_gives_one_to_a_pipe, client_rig) {
+  auto archive = crafted_archive{}.add('0', "a", "of a").add('5', "d").add('0', "d/b", "of b");
+  auto in = cp("-", inside("/room/piped"), archive.bytes());
+  BOOST_TEST(in.code == 0, in.err);
+  BOOST_TEST(shell("cat /room/piped/a /room/piped/d/b") == "of aof b");
+  auto out = cp(inside("/room/piped"), "-");
+  BOOST_TEST(out.code == 0, out.err);
+  auto list = run_program({"/bin/tar", "-tf", "-"}, out.out);
+  BOOST_TEST(list.code == 0, list.err);
+  BOOST_TEST(list.out.find("piped/d/b\n") != std::string::npos, list.out);
+  auto torn = cp("-", inside("/room/torn"), archive.bytes().substr(0, 700));
+  BOOST_TEST(torn.code == 125);
+  BOOST_TEST(torn.err.starts_with("dsec: "), torn.err);
+}
+
+BOOST_FIXTURE_TEST_CASE(cp_tells_what_it_left_out_and_says_so_with_its_exit_code, client_rig) {
+  shell("mkdir /room/t && echo x > /room/t/file && mkfifo /room/t/pipe");
+  auto down = cp(inside("/room/t"), here / "t");
+  BOOST_TEST(down.code == 1);
+  BOOST_TEST(down.err == "dsec: t/pipe: FIFO\n", down.err);
+  BOOST_TEST(fs::exists(here / "t/file"));
+  for (const auto& [from, to] : {std::pair{inside("/room/missing"), (here / "x").native()},
+                                 {inside("/room/t/pipe"), (here / "x").native()},
+                                 {(here / "missing").native(), inside("/x")},
+                                 {(here / "t").native(), inside("/room/t/file")},
+                                 {inside("/a"), inside("/b")},
+                                 {(here / "t").native(), (here / "u").native()},
+                                 {(here / "t").native(), "no-such:/room"}}) {
+    auto failed = cp(from, to);
+    BOOST_TEST(failed.code == 125, from << " to " << to);
+    BOOST_TEST(failed.err.starts_with("dsec: "), failed.err);
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_leaves_nothing_running, client_rig) {
+  const auto others = tree_tasks();
+  shell("head -c 30000000 /dev/zero > /room/big");
+  {
+    // Nobody reads what it writes.
+    child_process down{words({"cp", inside("/room/big"), "-"})};
+    BOOST_TEST(bench::ask_until(bench::within(10s), 10ms,
+                                [&] { return tree_tasks().size() > others.size(); }));
+    down.kill(SIGKILL);
+    down.wait();
+  }
+  BOOST_TEST(tree_tasks_end(others));
+  auto fifo = here / "endless";
+  BOOST_TEST_REQUIRE(run_program({"/usr/bin/mkfifo", fifo}).code == 0);
+  {
+    std::string command;
+    for (const auto& word : words({"cp", "-", inside("/room/up")}))
+      command += "'" + word + "' ";
+    child_process up{{"/bin/sh", "-c", "exec " + command + " <> " + fifo.native()}};
+    BOOST_TEST(bench::ask_until(bench::within(10s), 10ms,
+                                [&] { return tree_tasks().size() > others.size(); }));
+    up.kill(SIGKILL);
+    up.wait();
+  }
+  BOOST_TEST(tree_tasks_end(others));
+  BOOST_TEST(shell("echo alive") == "alive\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
