@@ -106,10 +106,9 @@ public:
     return finished_.addBranch();
   }
 
-  /// It has finished, and no reader waits for the rest of its output.
+  /// Its outcome was asked for and told, and no reader waits for the rest of its output.
   bool owes_nobody() const {
-    return !const_cast<kj::PromiseFulfiller<void>&>(*tell_finished_).isWaiting()
-           && !(out_ && out_->has_reader()) && !(err_ && err_->has_reader());
+    return told_ && !(out_ && out_->has_reader()) && !(err_ && err_->has_reader());
   }
 
   void fill(wire::ExecResult::Builder to) const;
@@ -188,6 +187,7 @@ private:
   std::uint64_t limit_bytes_ = 0, peak_bytes_ = 0;
   std::string cause_;
   std::uint32_t oom_kills_ = 0;
+  mutable bool told_ = false; ///< By `fill`.
   std::chrono::milliseconds duration_{0};
 
   kj::Own<kj::PromiseFulfiller<void>> tell_finished_;

@@ -64,6 +64,7 @@ result<command_request> command_request::read(wire::ExecSpec::Reader spec) {
 }
 
 void command::fill(wire::ExecResult::Builder to) const {
+  told_ = true;
   auto outcome = to.initOutcome();
   outcome.setKind(kind_);
   outcome.setCode(code_);

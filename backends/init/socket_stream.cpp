@@ -31,7 +31,9 @@ kj::Promise<size_t>
 socket_stream::read_on(kj::byte* to, size_t min_bytes, size_t max_bytes, size_t done) {
   for (;;) {
     const auto n = std::min(max_bytes - done, filled_ - taken_);
-    std::memcpy(to + done, ahead_ + taken_, n);
+    // A message may announce no words at all, and then there is no buffer.
+    if (n > 0)
+      std::memcpy(to + done, ahead_ + taken_, n);
     taken_ += n;
     done += n;
     if (done >= min_bytes)

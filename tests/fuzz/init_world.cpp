@@ -251,19 +251,14 @@ void init_world::end() {
   for (int i = 0; i < 4; ++i)
     pass(1 * kj::SECONDS);
   claim(over_, "dsec-init is over when PID 1 is");
-  // A reclaim's thread reads the counters; its end is an event of the loop.
-  while (sandbox_->freeze.busy()) {
-    settle();
-    ::sched_yield();
-  }
   accepting_ = nullptr;
   gate_ = nullptr;
   // Calls that were under way go on without their connections, and end before the sandbox that they
   // use. dsec-init itself takes nothing apart.
-  do {
-    settle();
-    ::sched_yield();
-  } while (a_task_lives() || (settle(), a_task_lives()));
+  come_to_rest();
+  for (int i = 0; i < 4; ++i)
+    pass(10 * kj::SECONDS);
+  come_to_rest();
   running_ = nullptr;
   sandbox_ = nullptr;
   // Those whose caller went away were killed. Not waited for: the sanitizers have a child as well.
@@ -283,6 +278,18 @@ kj::AutoCloseFd init_world::connect() {
 void init_world::settle() {
   scope.poll();
   reaper_->read_requests();
+}
+
+void init_world::come_to_rest() {
+  // Processes, and the thread of a reclaim: their end is an event of the loop, which may begin
+  // more.
+  const auto at_work = [this] {
+    return sandbox_->freeze.busy() || a_task_lives();
+  };
+  do {
+    settle();
+    ::sched_yield();
+  } while (at_work() || (settle(), at_work()));
 }
 
 void init_world::pass(kj::Duration time) {

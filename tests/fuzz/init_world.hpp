@@ -49,6 +49,9 @@ public:
 private:
   struct io_provider;
 
+  /// Lets everything happen that was begun.
+  void come_to_rest();
+
   kj::EventLoop loop_;
 
 public:

@@ -198,6 +198,9 @@ void played_reaper::close() {
 
 void played_reaper::die() {
   close();
+  // And with it whatever it had started.
+  commands_.clear();
+  births_ = nullptr;
   ::eventfd_write(death_, 1);
 }
 
