@@ -4,8 +4,22 @@
 #include "sdk/cli/replay_command.hpp"
 
 #include <csignal>
+#include <fcntl.h>
+
+namespace {
+
+/// A closed standard descriptor must not become the number of a socket: input would be read from
+/// it, output written to it. Its stand-in reads as empty and refuses to be written to.
+void hold_standard_descriptors() {
+  for (int number : {0, 1, 2})
+    if (::fcntl(number, F_GETFD) < 0)
+      (void)::open("/dev/null", O_RDONLY); // Takes the lowest free number, which is this one.
+}
+
+} // namespace
 
 int main(int argc, char** argv) {
+  hold_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);
   CLI::App app{"dsec: sandboxes for agents"};
   app.require_subcommand(1);
