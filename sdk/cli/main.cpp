@@ -9,11 +9,14 @@
 namespace {
 
 /// A closed standard descriptor must not become the number of a socket: input would be read from
-/// it, output written to it. Its stand-in reads as empty and refuses to be written to.
+/// it, output written to it. Its stand-in reads as empty; standard output refuses to be written to,
+/// and nobody wants to hear of errors.
 void hold_standard_descriptors() {
   for (int number : {0, 1, 2})
     if (::fcntl(number, F_GETFD) < 0)
-      (void)::open("/dev/null", O_RDONLY); // Takes the lowest free number, which is this one.
+      (void)::open("/dev/null", number == 2
+                                  ? O_WRONLY
+                                  : O_RDONLY); // Takes the lowest free number, which is this one.
 }
 
 } // namespace
