@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string>
 #include <unistd.h>
+#include <utility>
 
 namespace dsec::init {
 
@@ -51,7 +53,7 @@ task_process::task_process(kj::UnixEventPort& port, task_graves& graves, kj::Aut
     pid_{pid} {}
 
 void task_process::kill() {
-  if (!ending_)
+  if (pid_ > 0 && !ending_)
     ::kill(pid_, SIGKILL);
 }
 
@@ -60,8 +62,20 @@ task_process::~task_process() noexcept {
     kill();
   // Of a spared one, this is the word to end.
   ::shutdown(socket_, SHUT_RDWR);
-  if (::waitpid(pid_, nullptr, ending_ ? 0 : WNOHANG) == 0)
+  if (pid_ > 0 && ::waitpid(pid_, nullptr, ending_ ? 0 : WNOHANG) == 0)
     graves_.take(pid_);
+}
+
+error task_process::bury() {
+  int status = 0;
+  // Its socket is closed, so it is on its way out.
+  const bool known = ::waitpid(std::exchange(pid_, -1), &status, 0) > 0;
+  auto how = std::string{"in a way that is not known"};
+  if (known && WIFSIGNALED(status))
+    how = "by signal " + std::to_string(WTERMSIG(status));
+  else if (known)
+    how = "with code " + std::to_string(WEXITSTATUS(status));
+  return {errc::unavailable, "its process ended " + how + " and without an answer"};
 }
 
 kj::Promise<result<file_answer>> task_process::answer() {
@@ -76,11 +90,8 @@ kj::Promise<result<file_answer>> task_process::answer() {
   const ssize_t n = ::recvmsg(socket_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return observer_.whenBecomesReadable().then([this] { return answer(); });
-  if (n != static_cast<ssize_t>(sizeof got.status)) {
-    ending_ = true;
-    return result<file_answer>{
-      error{errc::unavailable, "file operation: its process ended without an answer"}};
-  }
+  if (n != static_cast<ssize_t>(sizeof got.status))
+    return result<file_answer>{bury()};
   if (auto* header = CMSG_FIRSTHDR(&message);
       header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
     int fd = -1;

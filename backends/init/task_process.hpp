@@ -35,7 +35,7 @@ public:
   task_process(kj::UnixEventPort& port, task_graves& graves, kj::AutoCloseFd socket, pid_t pid);
   ~task_process() noexcept;
 
-  /// What it tells next: a status, perhaps with a file. unavailable if it ended instead.
+  /// What it tells next: a status, perhaps with a file. unavailable, with how, if it ended instead.
   kj::Promise<result<file_answer>> answer();
 
   /// Ends it; its answer is that it has.
@@ -56,10 +56,13 @@ public:
   }
 
 private:
+  /// Of one that ended without an answer.
+  error bury();
+
   kj::AutoCloseFd socket_;
   kj::UnixEventPort::FdObserver observer_;
   task_graves& graves_;
-  pid_t pid_;
+  pid_t pid_; ///< -1: waited for.
   bool ending_ = false;
   bool spared_ = false;
 };

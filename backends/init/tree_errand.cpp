@@ -95,7 +95,7 @@ kj::Promise<result<tree_report>> tree_errand::finished() {
 
 result<tree_report> tree_errand::read_outcome(const result<file_answer>& told) const {
   if (!told)
-    return error{errc::unavailable, "move a tree: its process ended without an answer"};
+    return error{told.error().code, "move a tree: " + told.error().message};
 
   struct stat s {};
 

@@ -51,7 +51,8 @@ public:
       admission_{kj::mv(a)} {}
 
   ~archive_sink() noexcept(false) {
-    if (!ended_)
+    // A process that takes no more is about to tell why.
+    if (!ended_ && !refused_)
       state_->abandon();
   }
 
@@ -63,7 +64,10 @@ public:
       context.releaseParams();
       return errand.archive()
         .write(kj::mv(bytes))
-        .then([&errand] { KJ_REQUIRE(errand.archive().open(), "unpack: it has ended"); })
+        .then([this, &errand] {
+          refused_ = !errand.archive().open();
+          KJ_REQUIRE(!refused_, "unpack: it has ended");
+        })
         .attach(kj::mv(*work));
     }
     return KJ_EXCEPTION(FAILED, "unpack: it has ended");
@@ -82,6 +86,7 @@ private:
   kj::Own<unpacking_state> state_;
   kj::Own<admission> admission_;
   bool ended_ = false;
+  bool refused_ = false;
 };
 
 class unpacking_server final : public wire::Unpacking::Server {

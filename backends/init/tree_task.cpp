@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <exception>
 #include <fcntl.h>
 #include <new>
 #include <unistd.h>
@@ -210,6 +211,8 @@ void serve_tree_task(const tree_request& request, int pipe, int memory_file, int
               : pack(request.path, root, pipe, what, report);
   } catch (const std::bad_alloc&) {
     ended = error{errc::exhausted, what + ": more than 512 MiB of memory would be needed"};
+  } catch (const std::exception& fault) {
+    ended = error{errc::unavailable, what + ": " + fault.what()};
   }
   // The archive's end, ahead of the answer.
   ::close(pipe);
