@@ -65,11 +65,14 @@ BOOST_FIXTURE_TEST_CASE(keys_control_jobs_and_end_of_input_ends_a_shell, exec_ri
   BOOST_TEST_REQUIRE(comes_to(box, "sleep", 1, 20s));
   done(shell.write("\x1a")); // ctrl-z
   BOOST_TEST(screen->sees("Stopped"), screen->out());
-  done(shell.write("jobs | grep -c 61''1; fg\n"));
+  done(shell.write("jobs | grep -c 61''1\n"));
   BOOST_TEST(screen->sees("\n1\r\n"), screen->out());
-  // The shell does not say when the job has the terminal again; before, the key is the shell's.
-  BOOST_TEST(bench::ask_until(bench::within(20s), 50ms, [&] {
-    done(shell.write("\x03"));
+  // The shell does not say when the job has the terminal again, and a key that comes before takes
+  // the rest of the shell's line with it: then the job is asked for again.
+  bool key = false;
+  BOOST_TEST_REQUIRE(bench::ask_until(bench::within(20s), 50ms, [&] {
+    done(shell.write(key ? "\x03" : "fg\n"));
+    key = !key;
     return count_of(box, "sleep") == 0;
   }));
   done(shell.write("", true));
