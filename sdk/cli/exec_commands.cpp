@@ -1,4 +1,5 @@
 #include "sdk/cli/command_io.hpp"
+#include "sdk/cli/command_words.hpp"
 #include "sdk/cli/environment_options.hpp"
 #include "sdk/cli/options.hpp"
 #include "sdk/cli/process_commands.hpp"
@@ -37,13 +38,17 @@ struct command_options {
     command.add_option("command", argv, "The command and its arguments")
       ->required()
       ->expected(1, 1 << 20);
-    command.prefix_command(false);
-    command.positionals_at_end(false);
+    // From the first word that is no option of ours on, all is the command's.
+    command.positionals_at_end(true);
   }
 
   result<exec_spec> resolve() const {
     exec_spec x;
-    x.argv = argv;
+    for (const auto& word : argv)
+      x.argv.push_back(as_typed(word));
+    // The old way to tell where the command begins.
+    if (x.argv.size() > 1 && x.argv.front() == "--")
+      x.argv.erase(x.argv.begin());
     for (const auto& text : env)
       x.env.push_back(parse_variable(text));
     x.cwd = cwd;

@@ -1,8 +1,10 @@
+#include "sdk/cli/command_words.hpp"
 #include "sdk/cli/image_commands.hpp"
 #include "sdk/cli/options.hpp"
 #include "sdk/cli/process_commands.hpp"
 #include "sdk/cli/replay_command.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <fcntl.h>
 
@@ -24,7 +26,7 @@ void hold_standard_descriptors() {
 int main(int argc, char** argv) {
   hold_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);
-  CLI::App app{"dsec: sandboxes for agents"};
+  CLI::App app{"dsec: sandboxes for agents", "dsec"};
   app.require_subcommand(1);
   app.fallthrough();
   dsec::cli_options options;
@@ -48,7 +50,9 @@ int main(int argc, char** argv) {
   dsec::add_doctor_command(app, options);
 
   try {
-    app.parse(argc, argv);
+    auto words = dsec::marked_words(argc, argv);
+    std::ranges::reverse(words); // So CLI11 wants them.
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& e) {
     auto code = app.exit(e);
     return code == 0 ? 0 : dsec::exit_failure;

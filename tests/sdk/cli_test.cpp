@@ -159,6 +159,36 @@ BOOST_FIXTURE_TEST_CASE(an_image_that_is_given_twice_is_refused_before_anything_
   BOOST_TEST(run({"ps", "--all", "--json"}).out == "[]\n");
 }
 
+BOOST_FIXTURE_TEST_CASE(what_follows_the_sandbox_is_the_command_whatever_it_looks_like, served) {
+  auto id = create();
+  auto said = [&](std::vector<std::string> argv) {
+    argv.insert(argv.begin(), {"exec", id});
+    return run(argv);
+  };
+  BOOST_TEST(said({"ls", "-d", "/tmp"}).out == "/tmp\n");
+  BOOST_TEST(said({"echo", "-e", "a=b", "--help", "-u"}).out == "a=b --help -u\n");
+  BOOST_TEST(said({"printf", "%s|", "[a,b]", "[", "]", "", "[]", "\x01[x]", "--", "stop"}).out
+             == "[a,b]|[|]||[]|\x01[x]|--|stop|");
+  BOOST_TEST(said({"sh", "-c", "exit 37"}).code == 37);
+  BOOST_TEST(said({"--", "echo", "--", "x"}).out == "-- x\n");
+  BOOST_TEST(run({"exec", "-e", "A=1", id, "sh", "-c", "echo $A"}).out == "1\n");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_closed_standard_descriptor_is_not_taken_by_a_socket, served) {
+  auto id = create();
+  auto shell = [&](const std::string& rest) {
+    std::string line;
+    for (const auto& word : words({"exec", "-i", id, "sh", "-c"}))
+      line += "'" + word + "' ";
+    return run_program({"/bin/sh", "-c", line + rest});
+  };
+  BOOST_TEST(shell("'wc -c' <&-").out == "0\n");
+  auto unheard = shell("'echo hi' >&-");
+  BOOST_TEST(unheard.code == 125);
+  BOOST_TEST(unheard.err.find("standard output") != std::string::npos, unheard.err);
+  BOOST_TEST(shell("'echo hi >&2; exit 3' 2>&-").code == 3);
+}
+
 BOOST_FIXTURE_TEST_CASE(exec_passes_input_variables_user_and_directory_on, served) {
   auto id = create();
   std::string input(300'000, 'x');
