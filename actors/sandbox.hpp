@@ -85,6 +85,7 @@ struct pending_exec {
   bool told = false;                    ///< Its start is, or will be, among the job's events.
   std::optional<exec_result> said;      ///< Its outcome, which waits for the end that it tells of.
   bool cancelled = false;
+  bool abandoned = false; ///< Of an earlier life, whose caller went with it.
   std::vector<caf::typed_response_promise<exec_result_ptr>> answers;
   std::vector<std::uint64_t> tickets;
 };

@@ -126,7 +126,7 @@ void note_exec_ended(self_pointer self, const pending_exec& x, const outcome* ho
   told.step = x.call->spec.step;
   if (how)
     told.outcome = *how;
-  told.detail = std::move(detail);
+  told.detail = x.abandoned ? "the node process that was asked for it is gone" : std::move(detail);
   if (told.step)
     return;
   if (self->clock().now() - self->state.notes_sent < notes_wait)

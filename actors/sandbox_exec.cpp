@@ -239,6 +239,19 @@ void request_known(self_pointer self, const exec_message& x, std::string digest,
   converge(self);
 }
 
+/// Starts it, or joins it.
+void ask_backend(self_pointer self, const pending_exec& x) {
+  auto& data = self->state;
+  data.services.kernel.exec(
+    data.record.id, x.call,
+    [to = sandbox_inside{self}, exec = x.call->id,
+     attempt = x.attempt](result<exec_result> outcome) {
+      caf::anon_send(to,
+                     exec_done{exec, attempt,
+                               std::make_shared<const result<exec_result>>(std::move(outcome))});
+    });
+}
+
 } // namespace
 
 void request_exec(self_pointer self, const exec_message& x, promise answer) {
@@ -267,13 +280,7 @@ void start_execs(self_pointer self) {
       x.began = self->clock().now();
     else if (x.noted)
       x.noted->begin_again();
-    data.services.kernel.exec(
-      data.record.id, x.call,
-      [to = sandbox_inside{self}, exec = id, attempt = x.attempt](result<exec_result> outcome) {
-        caf::anon_send(to,
-                       exec_done{exec, attempt,
-                                 std::make_shared<const result<exec_result>>(std::move(outcome))});
-      });
+    ask_backend(self, x);
   }
   for (auto id : cancelled)
     finish_cancelled(self, data.execs.at(id));
@@ -355,6 +362,24 @@ void refuse_waiting_execs(self_pointer self, const error& cause) {
       waiting.push_back(id);
   for (auto id : waiting)
     refuse_exec(self, id, cause);
+}
+
+void end_abandoned_execs(self_pointer self, const std::vector<exec_id>& running) {
+  auto& data = self->state;
+  for (auto id : running) {
+    if (id < unrecorded_execs || data.execs.contains(id))
+      continue;
+    auto call = std::make_shared<exec_call>();
+    call->id = id;
+    pending_exec x;
+    x.at = phase::running;
+    x.call = std::move(call);
+    x.attempt = 1;
+    x.told = true;
+    x.abandoned = true;
+    data.services.kernel.cancel(data.record.id, id);
+    ask_backend(self, data.execs.emplace(id, std::move(x)).first->second);
+  }
 }
 
 void rejoin_execs(self_pointer self) {

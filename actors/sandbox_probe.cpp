@@ -16,7 +16,8 @@ using E = sandbox_event;
 
 /// Somebody waits for it to run.
 bool needed(const sandbox_data& data) {
-  return !data.execs.empty() || !data.files.empty() || processes_wait(data)
+  return std::ranges::any_of(data.execs, [](const auto& x) { return !x.second.abandoned; })
+         || !data.files.empty() || processes_wait(data)
          || std::ranges::any_of(data.waiters, [](const sandbox_waiter& x) {
               return x.heading == sandbox_waiter::goal::resumed;
             });
@@ -85,10 +86,11 @@ void probe(self_pointer self) {
   auto probe = ++data.probe;
   data.services.kernel.adopt(data.record.id,
                              [to = sandbox_inside{self}, probe](result<found_sandbox> x) {
-                               probe_done done{probe, {}, {}, {}};
+                               probe_done done{probe, {}, {}, {}, {}};
                                if (x) {
                                  done.found = event_of(x->phase);
                                  done.execs = std::move(x->execs);
+                                 done.running = std::move(x->running);
                                } else {
                                  done.failure = x.error();
                                }
@@ -100,6 +102,7 @@ void probe(self_pointer self) {
                {},
                error{errc::unavailable, fmt::format("adopt: no answer within {} ms",
                                                     data.options.backend_timeout.count())},
+               {},
                {}});
 }
 
@@ -112,6 +115,8 @@ void on_probe_done(self_pointer self, const probe_done& x) {
     return learn_fate(self, x.failure);
   }
   data.probing = false;
+  if (!over(data.record.is))
+    end_abandoned_execs(self, x.running);
   discard_unwanted(self, x.execs);
   data.clocks.inherited = x.execs;
   std::erase_if(data.clocks.inherited, [&](exec_id exec) { return data.execs.contains(exec); });

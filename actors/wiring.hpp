@@ -40,7 +40,8 @@ struct probe_done {
   std::uint64_t probe = 0;
   std::optional<sandbox_event> found;
   error failure;
-  std::vector<exec_id> execs; ///< Whose outcomes it keeps.
+  std::vector<exec_id> execs;   ///< Whose outcomes it keeps.
+  std::vector<exec_id> running; ///< Those that have not ended.
 };
 
 struct fate_done {

@@ -38,6 +38,8 @@ struct found_sandbox {
   /// Execs whose outcome it keeps for whoever asks, or will once they have ended. Processes are not
   /// among them.
   std::vector<exec_id> execs;
+  /// Those of them that have not ended.
+  std::vector<exec_id> running;
 };
 
 struct live_sandbox {

@@ -35,6 +35,9 @@ struct Hello {
   execs @2 :List(UInt64);
   # Ids of the execs whose outcome is not yet acknowledged, running ones included. No processes.
 
+  running @3 :List(UInt64);
+  # Those of them that have not ended.
+
   enum Phase {
     running @0;
     paused @1;

@@ -64,7 +64,8 @@ private:
       require(of.execs.insert(x.exec).second, x, "{:x} has started before", x.exec);
       return;
     case K::exec_ended:
-      require(of.execs.erase(x.exec) == 1, x, "{:x} does not run", x.exec);
+      require(of.execs.erase(x.exec) == 1 || ended_by_a_later_life(x), x, "{:x} does not run",
+              x.exec);
       end(of, x);
       return;
     case K::process_started:
@@ -78,6 +79,11 @@ private:
     default:
       change(of, x);
     }
+  }
+
+  /// The start of such a command may have been lost with the process that told it.
+  static bool ended_by_a_later_life(const job_event& x) {
+    return !x.step && x.outcome && !x.detail.empty();
   }
 
   void end(told_sandbox& of, const job_event& x) {

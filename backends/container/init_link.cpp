@@ -64,6 +64,9 @@ kj::Promise<result<void>> init_link::enter(std::uint64_t epoch) {
       found_.execs.clear();
       for (auto exec : answer.getHello().getExecs())
         found_.execs.push_back(exec);
+      found_.running.clear();
+      for (auto exec : answer.getHello().getRunning())
+        found_.running.push_back(exec);
       return {};
     },
     [id = id_](kj::Exception&& e) -> result<void> {

@@ -143,6 +143,14 @@ bool command_table::owes_nobody() const {
                      [](const auto& e) { return e.second.run->owes_nobody(); });
 }
 
+std::vector<std::uint64_t> command_table::running_ids() const {
+  std::vector<std::uint64_t> running;
+  for (const auto& [id, e] : entries_)
+    if (!e.run->ended())
+      running.push_back(id);
+  return running;
+}
+
 void command_table::told(const reaper::event& event) {
   auto found = entries_.find(event.exec_id);
   if (found != entries_.end())

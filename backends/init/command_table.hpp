@@ -32,6 +32,8 @@ public:
   void forget(std::uint64_t id);
 
   std::vector<std::uint64_t> ids() const;
+  /// Of those that have not ended.
+  std::vector<std::uint64_t> running_ids() const;
   bool owes_nobody() const;
   void told(const reaper::event& event);
   /// Also whatever is started from then on.

@@ -57,9 +57,15 @@ private:
     hello.setSandboxId(sandbox_.id().c_str());
     hello.setPhase(sandbox_.freeze.phase());
     const auto ids = sandbox_.commands.ids();
-    auto list = hello.initExecs(static_cast<unsigned>(ids.size()));
-    for (unsigned i = 0; i < ids.size(); ++i)
-      list.set(i, ids[i]);
+    copy_ids(hello.initExecs(static_cast<unsigned>(ids.size())), ids);
+    const auto running = sandbox_.commands.running_ids();
+    copy_ids(hello.initRunning(static_cast<unsigned>(running.size())), running);
+  }
+
+  static void
+  copy_ids(capnp::List<std::uint64_t>::Builder to, const std::vector<std::uint64_t>& from) {
+    for (unsigned i = 0; i < to.size(); ++i)
+      to.set(i, from[i]);
   }
 
   gate& gate_;

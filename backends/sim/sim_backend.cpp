@@ -106,7 +106,7 @@ void sim_backend::adopt(const sandbox_id& id, completion<found_sandbox> done) {
     auto at = machine.sandboxes_.find(id);
     if (at == machine.sandboxes_.end())
       return gone(id);
-    found_sandbox found{found_phase::running, machine.kept(id)};
+    found_sandbox found{found_phase::running, machine.kept(id), machine.under_way(id)};
     switch (at->second.at) {
     case phase::running:
       return found;

@@ -45,6 +45,15 @@ std::vector<exec_id> sim_world::kept(const sandbox_id& id) const {
   return all;
 }
 
+std::vector<exec_id> sim_world::under_way(const sandbox_id& id) const {
+  std::vector<exec_id> all;
+  if (auto at = sandboxes_.find(id); at != sandboxes_.end())
+    for (const auto& [exec, x] : at->second.execs)
+      if (!x.result)
+        all.push_back(exec);
+  return all;
+}
+
 void sim_world::power_cycle() {
   sandboxes_.clear();
   tombstones_.clear();

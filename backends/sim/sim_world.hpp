@@ -64,6 +64,8 @@ public:
 
   /// Execs of a sandbox whose outcome its supervisor keeps, or will.
   std::vector<exec_id> kept(const sandbox_id& id) const;
+  /// Those of them that have not ended.
+  std::vector<exec_id> under_way(const sandbox_id& id) const;
 
   /// A reboot: everything is gone, at once and without a trace.
   void power_cycle();

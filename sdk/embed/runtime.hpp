@@ -288,7 +288,9 @@ public:
   static result<std::unique_ptr<runtime>>
   open(const std::filesystem::path& state_dir, runtime_options options = {});
 
-  /// Leaves sandboxes as they are; their leases run from now. Blocks.
+  /// Leaves sandboxes as they are; their leases run from now. Commands under way go on; those that
+  /// no step records, and so nobody can ask for any more, are cancelled by the runtime that takes
+  /// the sandbox over, also after a crash. Blocks.
   ~runtime();
 
   runtime(const runtime&) = delete;
