@@ -89,8 +89,8 @@ void finish_execs(self_pointer self, bool running_too);
 bool execs_wait(const sandbox_data& data);
 /// Answers those with `cause`.
 void refuse_waiting_execs(self_pointer self, const error& cause);
-/// What of `running` an earlier life started for a caller that went with it, and no step records, is
-/// cancelled, and its end told.
+/// What of `running` an earlier life started for a caller that went with it, and no step records,
+/// is cancelled, and its end told.
 void end_abandoned_execs(self_pointer self, const std::vector<exec_id>& running);
 /// The sandbox lives after all: what was under way is joined again.
 void rejoin_execs(self_pointer self);

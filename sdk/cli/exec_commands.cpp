@@ -131,7 +131,8 @@ void add_exec_commands(CLI::App& app, cli_options& options) {
   exec->footer(exit_codes_help);
   exec->add_option("sandbox", *id, "Its id")->required();
   command->add_to(*exec);
-  exec->add_flag("--detached", command->detached, "It goes on if this program is killed; -d also if the runtime is");
+  exec->add_flag("--detached", command->detached,
+                 "It goes on if this program is killed; -d also if the runtime is");
   auto process = std::make_shared<process_options>();
   exec->add_flag("--terminal,-t", process->terminal,
                  "A session: it gets a terminal, lives by itself and can be attached to again");
