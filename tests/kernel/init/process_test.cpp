@@ -88,12 +88,13 @@ BOOST_FIXTURE_TEST_CASE(a_process_that_never_stops_writing_does_not_keep_others_
 BOOST_FIXTURE_TEST_CASE(when_the_main_process_ends_its_whole_tree_is_gone, processes_fixture) {
   auto process =
     shell(1,
-          "(setsid sleep 601 >/dev/null 2>&1 &) ; setsid sh -c 'sleep 602 & sleep 603' & "
-          "sleep 604 & echo ready; read word",
+          "(setsid sleep 601 >/dev/null 2>&1 &) ; setsid sh -c 'sleep 602 & echo inner; "
+          "sleep 603' & sleep 604 & echo ready; read word",
           {.keep_input = true});
   seen out, err;
   auto watching = attach(process, out, err);
   BOOST_TEST_REQUIRE(comes(out, "ready"));
+  BOOST_TEST_REQUIRE(comes(out, "inner"));
   BOOST_TEST(sandbox.payload_pids().size() >= 5u);
   input(process, "go\n");
   BOOST_TEST(wait(process).kind == kind::EXITED);
