@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -26,7 +27,9 @@ struct node_seed {
   meta_record meta; ///< With this life's epoch.
   bool rebooted = false;
   std::vector<sandbox_record> sandboxes;
-  std::vector<step_record> steps;
+  std::vector<step_record> steps; ///< Of those that live.
+  /// How many steps those that have ended have.
+  std::unordered_map<sandbox_id, std::uint64_t> steps_of_ended;
 };
 
 struct node_services {

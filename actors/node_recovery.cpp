@@ -43,14 +43,16 @@ void recover(self_pointer self, node_seed seed) {
     auto& entry = data.sandboxes[id];
     entry.record = std::make_shared<const sandbox_record>(std::move(x));
     const auto& record = *entry.record;
-    for (const auto& step : steps[id])
-      entry.steps += step.result.has_value();
     if (!record.idempotency_key.empty() && !frees_key(record))
       data.keys[{record.job, record.idempotency_key}] = id;
     if (record.is == sandbox_state::terminated) {
+      if (auto counted = seed.steps_of_ended.find(id); counted != seed.steps_of_ended.end())
+        entry.steps = counted->second;
       add_tombstone(self, id);
       continue;
     }
+    for (const auto& step : steps[id])
+      entry.steps += step.result.has_value();
     ++data.live;
     data.memory_bytes += record.environment.limits.memory_bytes;
     data.jobs[record.job].live.insert(id);

@@ -68,7 +68,7 @@ void configure(caf::actor_system_config& config, unsigned workers) {
 }
 
 result<plane_seed> load_seed(store& durable, const plane_options& options) {
-  auto loaded = durable.load();
+  auto loaded = durable.load(steps_of::live);
   if (!loaded)
     return loaded.error();
   plane_seed seed;
@@ -88,6 +88,7 @@ result<plane_seed> load_seed(store& durable, const plane_options& options) {
   ++meta.epoch;
   seed.node.sandboxes = std::move(loaded->sandboxes);
   seed.node.steps = std::move(loaded->steps);
+  seed.node.steps_of_ended = std::move(loaded->steps_left_out);
   seed.jobs = std::move(loaded->jobs);
   return seed;
 }

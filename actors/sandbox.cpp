@@ -3,6 +3,7 @@
 #include "actors/errors.hpp"
 #include "actors/sandbox_parts.hpp"
 
+#include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 #include <fmt/format.h>
 
@@ -35,8 +36,8 @@ caf::result<reclaim_report> pause(self_pointer self, const pause_request& x) {
   auto& record = data.record;
   if (data.broken)
     return to_caf(*data.broken);
-  if (auto why = ended(data))
-    return to_caf({errc::invalid_state, std::move(why->message)});
+  if (auto why = ended_already(data))
+    return to_caf(*why);
   auto wanted = x.reclaim || record.wanted == sandbox_state::reclaimed ? sandbox_state::reclaimed
                                                                        : sandbox_state::paused;
   data.intent_dirty |= record.wanted != wanted || (x.held && !record.held);
@@ -52,8 +53,8 @@ caf::result<reclaim_report> pause(self_pointer self, const pause_request& x) {
 caf::result<ack> resume(self_pointer self) {
   auto& data = self->state;
   if (!data.broken) {
-    if (auto why = ended(data))
-      return to_caf({errc::invalid_state, std::move(why->message)});
+    if (auto why = ended_already(data))
+      return to_caf(*why);
     data.intent_dirty |= data.record.held;
     data.record.held = false;
   }
@@ -113,6 +114,8 @@ sandbox(self_pointer self, sandbox_seed seed, sandbox_services services, sandbox
   if (seed.origin == sandbox_origin::rebooted)
     data.fault = sandbox_end{end_cause::infrastructure, "the machine was rebooted"};
   self->set_exit_handler([self](caf::exit_msg& x) {
+    if (x.reason == caf::exit_reason::user_shutdown)
+      lose_execs(self);
     answer_everybody(self, {errc::unavailable, fmt::format("sandbox {}: the runtime is closing",
                                                            self->state.record.id)});
     self->quit(std::move(x.reason));

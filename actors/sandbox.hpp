@@ -115,6 +115,19 @@ struct pending_process {
   std::vector<exec_id> recorded;
 };
 
+/// A process that lives, or went with its sandbox.
+struct live_process {
+  std::vector<caf::typed_response_promise<process_reply_ptr>> waiters;
+  process_reply_ptr said; ///< Its outcome, which waits for the end of the sandbox that it tells of.
+};
+
+/// An answer that the backend could not give: it waits until it is known whether that is because
+/// the sandbox has ended.
+struct lost_answer {
+  caf::response_promise promise;
+  error why;
+};
+
 struct known_step {
   std::string digest;
   bool done = false;
@@ -186,14 +199,15 @@ struct sandbox_data {
   caf::actor_clock::time_point notes_sent{}; ///< When it last was a batch of its own.
 
   std::vector<sandbox_waiter> waiters;
+  std::vector<lost_answer> lost;
   std::map<exec_id, pending_exec> execs;
   std::map<std::uint64_t, exec_id> tickets;
-  std::map<std::uint64_t, known_step> steps;
+  std::map<std::uint64_t, known_step> steps; ///< None any more once it has ended: they are stored.
   exec_id next_exec = 0;
   std::map<std::uint64_t, pending_file> files;
   std::map<std::uint64_t, pending_process> process_calls;
   /// Processes that live, each with those who wait for its end. Ours is one of `process_calls`.
-  std::map<exec_id, std::vector<caf::typed_response_promise<process_reply_ptr>>> live_processes;
+  std::map<exec_id, live_process> live_processes;
   bool processes_known = false; ///< That they are all; else the backend was not asked yet.
   std::map<std::uint64_t, caf::typed_response_promise<sandbox_stats>> stats;
   sandbox_clock_keeping clocks;

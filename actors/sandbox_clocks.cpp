@@ -112,8 +112,8 @@ caf::result<ack> request_clocks(self_pointer self, const set_clocks& x) {
     return to_caf(valid.error());
   if (data.broken)
     return to_caf(*data.broken);
-  if (auto why = ended(data))
-    return to_caf({errc::invalid_state, std::move(why->message)});
+  if (auto why = ended_already(data))
+    return to_caf(*why);
   auto promise = self->make_response_promise<ack>();
   data.record.clocks = x.clocks;
   data.clocks.waiters.emplace_back(++data.clocks.asked, promise);

@@ -23,19 +23,19 @@ void on_verb_done(self_pointer self, const verb_done& x) {
   if (x.epoch != data.epoch || !data.effect)
     return converge(self); // Overtaken; but a tear-down may have waited for it.
   data.effect = false;
-  auto fault = [&](end_cause cause, std::string_view verb) {
+  auto fault = [&](std::string_view verb) {
     data.failure = x.failure;
-    fail(self, {cause, fmt::format("{}: {}", verb, x.failure->message)});
+    fail(self, {end_cause::infrastructure, fmt::format("{}: {}", verb, x.failure->message)});
   };
   switch (data.record.is) {
   case S::starting:
     if (x.failure)
-      return fault(end_cause::start_failed, "start");
+      return learn_why_it_did_not_start(self, *x.failure);
     apply(self, E::started);
     break;
   case S::pausing:
     if (x.failure)
-      return fault(end_cause::infrastructure, "pause");
+      return fault("pause");
     data.reclaimed = {};
     apply(self, E::paused);
     break;
@@ -52,7 +52,7 @@ void on_verb_done(self_pointer self, const verb_done& x) {
     break;
   case S::resuming:
     if (x.failure)
-      return fault(end_cause::infrastructure, "resume");
+      return fault("resume");
     apply(self, E::resumed);
     break;
   case S::stopping:

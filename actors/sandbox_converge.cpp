@@ -187,6 +187,9 @@ void converge(self_pointer self) {
     finish_execs(self, data.record.is == S::terminated);
     finish_files(self);
     finish_processes(self, data.record.is == S::terminated);
+    finish_lost(data, *ended(data));
+    if (data.record.is == S::terminated)
+      data.steps.clear();
   } else if (data.record.is == S::running && !data.probing) {
     start_execs(self);
     start_files(self);
@@ -216,6 +219,7 @@ void journal_failed(self_pointer self, const error& cause) {
       answer.deliver(to_caf(cause));
   for (auto& [ticket, x] : std::exchange(data.files, {}))
     x.answer.deliver(to_caf(cause));
+  finish_lost(data, cause);
   refuse_processes(self, cause);
   refuse_clocks(self, cause);
 }
@@ -229,11 +233,18 @@ std::optional<error> ended(const sandbox_data& data) {
                  fmt::format("start sandbox {}: {}", record.id, data.failure->message)};
   auto cause = data.fault ? data.fault->cause : record.cause;
   const auto& detail = data.fault ? data.fault->detail : record.detail;
-  return error{errc::invalid_state,
+  return error{refusal_code(cause),
                fmt::format("sandbox {} is {} ({}{}{})", record.id,
                            over(record.is) ? record.is : S::stopping,
                            cause == end_cause::none ? end_cause::stopped : cause,
                            detail.empty() ? "" : ": ", detail)};
+}
+
+std::optional<error> ended_already(const sandbox_data& data) {
+  auto why = ended(data);
+  if (why)
+    why->code = refusal_code(data.fault ? data.fault->cause : data.record.cause);
+  return why;
 }
 
 std::optional<error> demand_running(self_pointer self) {

@@ -1,64 +1,39 @@
+#include "actors/errors.hpp"
 #include "actors/sandbox_parts.hpp"
 
 #include <utility>
 
 namespace dsec::sandbox_parts {
 
-namespace {
-
-/// The end of the sandbox that only its supervisor gives its commands as their outcome.
-end_cause end_said_by(outcome_kind x) {
-  switch (x) {
-  case outcome_kind::self_inflicted:
-    return end_cause::self_inflicted;
-  case outcome_kind::expired:
-    return end_cause::time_to_live;
-  case outcome_kind::budget_spent:
-    return end_cause::rollout_budget;
-  default:
-    return end_cause::none;
-  }
+void end_as_told(self_pointer self, const outcome& x) {
+  fail(self, {end_told_by(x.kind).value(), x.cause});
 }
 
-} // namespace
-
-outcome outcome_of_end(const sandbox_record& record, bool ran) {
-  outcome x;
-  x.cause = record.detail;
-  switch (record.cause) {
-  case end_cause::none:
-  case end_cause::stopped:
-  case end_cause::lease_expired:
-  case end_cause::idle:
-    x.kind = outcome_kind::sandbox_stopped;
-    break;
-  case end_cause::time_to_live:
-    x.kind = outcome_kind::expired;
-    break;
-  case end_cause::rollout_budget:
-    x.kind = outcome_kind::budget_spent;
-    break;
-  case end_cause::self_inflicted:
-    x.kind = outcome_kind::self_inflicted;
-    break;
-  case end_cause::start_failed:
-  case end_cause::infrastructure:
-    x.kind = outcome_kind::infrastructure;
-    if (ran)
-      x.cause.insert(0, "effect unknown: ");
-    break;
-  }
+exec_result as_recorded(const sandbox_data& data, exec_result x) {
+  if (ended_with_its_sandbox(x.outcome.kind) && over(data.record.is))
+    x.outcome = outcome_of_end(data.record, true);
   return x;
 }
 
-bool waits_for_the_end(self_pointer self, pending_exec& x, const exec_result& known) {
-  auto cause = end_said_by(known.outcome.kind);
-  if (cause == end_cause::none || over(self->state.shown))
-    return false;
-  x.said = known;
-  x.at = pending_exec::phase::orphaned;
-  fail(self, {cause, known.outcome.cause});
-  return true;
+void answer_lost(self_pointer self, caf::response_promise promise, const error& why) {
+  auto& data = self->state;
+  if (data.broken)
+    return promise.deliver(to_caf(*data.broken));
+  if (over(data.shown))
+    return promise.deliver(to_caf(*ended(data)));
+  data.lost.push_back({std::move(promise), why});
+  if (!data.probing && !ended(data))
+    probe(self);
+}
+
+void refuse_lost(sandbox_data& data) {
+  for (auto& x : std::exchange(data.lost, {}))
+    x.promise.deliver(to_caf(x.why));
+}
+
+void finish_lost(sandbox_data& data, const error& cause) {
+  for (auto& x : std::exchange(data.lost, {}))
+    x.promise.deliver(to_caf(cause));
 }
 
 } // namespace dsec::sandbox_parts

@@ -36,11 +36,12 @@ void send_notes_soon(self_pointer self) {
     self->delayed_send(self, notes_wait, notes_due{});
 }
 
-/// The end of the sandbox is the end of whatever ran in it.
+/// The end of the sandbox is the end of whatever ran in it. The record keeps which processes that
+/// were.
 void note_processes_ended(self_pointer self) {
-  auto& data = self->state;
-  for (auto id : std::exchange(data.record.processes, {}))
-    note(self, K::process_ended, id).outcome = outcome_of_end(data.record, true);
+  const auto& record = self->state.record;
+  for (auto id : record.processes)
+    note(self, K::process_ended, id).outcome = outcome_of_end(record, true);
 }
 
 } // namespace
@@ -82,7 +83,7 @@ std::optional<event_kind> untold(const sandbox_record& x) {
 
 void write_record(self_pointer self, write_batch& batch) {
   auto& data = self->state;
-  if (data.record.is == S::terminated)
+  if (untold(data.record) == K::stopped)
     note_processes_ended(self);
   if (auto kind = untold(data.record)) {
     note(self, *kind);

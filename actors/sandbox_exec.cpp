@@ -79,7 +79,8 @@ void finish(self_pointer self, pending_exec& x, exec_result outcome) {
     .then(
       [self, id, answer, step = *x.call->spec.step](ack) {
         auto& now = self->state;
-        now.steps[step].done = true;
+        if (auto known = now.steps.find(step); known != now.steps.end())
+          known->second.done = true;
         ++now.steps_recorded;
         self->send(now.services.node, step_recorded{now.record.id});
         answer_exec(self, id, answer);
@@ -99,33 +100,6 @@ what_is_known(self_pointer self, const pending_exec& x, outcome_kind kind, std::
   if (x.noted)
     x.noted->tell(known);
   return known;
-}
-
-/// Steps that an earlier life began and that nobody has asked for since get an outcome as well.
-void finish_begun_steps(self_pointer self) {
-  auto& data = self->state;
-  auto batch = std::make_shared<write_batch>();
-  for (auto& [step, known] : data.steps) {
-    if (known.done || data.execs.contains(step))
-      continue;
-    known.done = true;
-    exec_result unknown;
-    unknown.outcome = outcome_of_end(data.record, true);
-    note_step_ended(self, step, unknown.outcome);
-    batch->steps.push_back({data.record.id, step, step, known.digest, std::move(unknown)});
-  }
-  if (batch->steps.empty())
-    return;
-  carry_notes(data, *batch);
-  self->request(data.services.journal, caf::infinite, write_batch_ptr{batch})
-    .then(
-      [self, batch](ack) {
-        auto& now = self->state;
-        now.steps_recorded += batch->steps.size();
-        for (std::size_t i = 0; i < batch->steps.size(); ++i)
-          self->send(now.services.node, step_recorded{now.record.id});
-      },
-      [self](caf::error& cause) { journal_failed(self, from_caf(cause, "the journal")); });
 }
 
 /// It surely never ran: nothing stays recorded of its step, which any request may take.
@@ -149,18 +123,6 @@ void forget_step(self_pointer self, pending_exec& x, const error& cause) {
 
 void finish_cancelled(self_pointer self, pending_exec& x) {
   finish(self, x, what_is_known(self, x, outcome_kind::cancelled, "before it began"));
-}
-
-void replay(self_pointer self, std::uint64_t step, promise answer) {
-  auto& data = self->state;
-  self->request(data.services.journal, caf::infinite, load_step{data.record.id, step})
-    .then(
-      [answer](const step_record_ptr& x) mutable {
-        auto again = *x->result;
-        again.replayed = true;
-        answer.deliver(exec_result_ptr{std::make_shared<const exec_result>(std::move(again))});
-      },
-      [answer](caf::error& cause) mutable { answer.deliver(cause); });
 }
 
 /// Takes it up; `begun`: its step is durable already, from an earlier life.
@@ -214,6 +176,8 @@ void admit(self_pointer self, const exec_message& x, std::string digest, bool be
 void request_known(self_pointer self, const exec_message& x, std::string digest, promise answer) {
   auto& data = self->state;
   auto step = x.spec->step;
+  if (step && data.shown == sandbox_state::terminated)
+    return recall_step(self, *step, std::move(digest), std::move(answer));
   auto known = step ? data.steps.find(*step) : data.steps.end();
   bool begun = known != data.steps.end();
   if (begun && known->second.digest != digest)
@@ -221,7 +185,7 @@ void request_known(self_pointer self, const exec_message& x, std::string digest,
                   {errc::diverged, fmt::format("sandbox {}, step {}: recorded with another request",
                                                data.record.id, *step)});
   if (begun && known->second.done)
-    return replay(self, *step, std::move(answer));
+    return recall_step(self, *step, std::move(digest), std::move(answer));
   auto pending = begun ? data.execs.find(*step) : data.execs.end();
   if (pending != data.execs.end() && pending->second.at == phase::finishing) {
     pending->second.answers.push_back(std::move(answer));
@@ -296,14 +260,15 @@ void on_exec_done(self_pointer self, const exec_done& done) {
   const auto& outcome = *done.outcome;
   if (outcome) {
     auto known = *outcome;
-    // The backend says that it was stopped, the record why.
-    if (known.outcome.kind == outcome_kind::sandbox_stopped && over(data.record.is))
-      known.outcome = outcome_of_end(data.record, true);
     if (over(data.record.is) && x.noted && known.out_bytes + known.err_bytes == 0)
       x.noted->tell(known);
-    if (waits_for_the_end(self, x, known))
-      return;
-    return finish(self, x, std::move(known));
+    if (ended_with_its_sandbox(known.outcome.kind) && !over(data.shown)) {
+      // It is answered once that is durable.
+      x.said = known;
+      x.at = phase::orphaned;
+      return end_as_told(self, known.outcome);
+    }
+    return finish(self, x, as_recorded(data, std::move(known)));
   }
   if (outcome.error().code != errc::unavailable) {
     if (recorded(x))
@@ -344,7 +309,9 @@ void finish_execs(self_pointer self, bool running_too) {
   for (auto id : open) {
     auto& x = data.execs.at(id);
     auto end = outcome_of_end(data.record, x.attempt > 0);
-    finish(self, x, x.said ? *x.said : what_is_known(self, x, end.kind, std::move(end.cause)));
+    finish(self, x,
+           x.said ? as_recorded(data, *std::move(x.said))
+                  : what_is_known(self, x, end.kind, std::move(end.cause)));
   }
   if (running_too)
     finish_begun_steps(self);
@@ -384,8 +351,19 @@ void end_abandoned_execs(self_pointer self, const std::vector<exec_id>& running)
 
 void rejoin_execs(self_pointer self) {
   for (auto& [id, x] : self->state.execs)
-    if (x.at == phase::orphaned)
+    if (x.at == phase::orphaned && !x.said)
       x.at = phase::queued;
+}
+
+void lose_execs(self_pointer self) {
+  for (auto& [id, x] : self->state.execs) {
+    if (recorded(x) || x.attempt == 0 || x.at == phase::finishing)
+      continue;
+    auto known =
+      what_is_known(self, x, outcome_kind::node_lost, "the node process that ran it has ended");
+    for (auto& answer : std::exchange(x.answers, {}))
+      answer.deliver(exec_result_ptr{std::make_shared<const exec_result>(known)});
+  }
 }
 
 } // namespace dsec::sandbox_parts

@@ -100,6 +100,8 @@ void on_file_done(self_pointer self, const file_done& x) {
     return;
   if (*x.outcome)
     at.mapped().answer.deliver(file_reply_ptr{x.outcome, &**x.outcome});
+  else if (x.outcome->error().code == errc::unavailable)
+    answer_lost(self, at.mapped().answer, x.outcome->error());
   else
     at.mapped().answer.deliver(to_caf(x.outcome->error()));
   // A tree may have waited for this one's end.
@@ -112,7 +114,9 @@ void on_stats_done(self_pointer self, const stats_done& x) {
   auto at = self->state.stats.extract(x.ticket);
   if (at.empty())
     return;
-  if (x.failure)
+  if (x.failure && x.failure->code == errc::unavailable)
+    answer_lost(self, at.mapped(), *x.failure);
+  else if (x.failure)
     at.mapped().deliver(to_caf(*x.failure));
   else
     at.mapped().deliver(x.stats);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/sandbox.hpp"
+#include "state/end_outcome.hpp"
 
 /// How the source files of the sandbox actor call one another.
 
@@ -26,6 +27,9 @@ std::optional<error> demand_running(self_pointer self);
 /// Set once nothing can run in it any more.
 std::optional<error> ended(const sandbox_data& data);
 
+/// The same for what does not wait for the start, which is not told how that failed.
+std::optional<error> ended_already(const sandbox_data& data);
+
 sandbox_info info_of(const sandbox_data& data);
 
 /// The one place that changes `record.is`.
@@ -40,6 +44,10 @@ std::int64_t wall_ms(self_pointer self);
 
 /// Finds out what lives of the sandbox: adopts it, or learns how it ended.
 void probe(self_pointer self);
+
+/// Its start has failed, of `why` unless it was there for long enough to end by itself, as of a
+/// clock.
+void learn_why_it_did_not_start(self_pointer self, const error& why);
 
 /// Tells the node, once, that recovery is done with this sandbox.
 void settled(self_pointer self);
@@ -94,6 +102,18 @@ void refuse_waiting_execs(self_pointer self, const error& cause);
 void end_abandoned_execs(self_pointer self, const std::vector<exec_id>& running);
 /// The sandbox lives after all: what was under way is joined again.
 void rejoin_execs(self_pointer self);
+/// The node process ends: what runs and no step records is answered with node_lost.
+void lose_execs(self_pointer self);
+
+// -- sandbox_steps.cpp
+
+/// Answers with what is stored of a step: its result, or that it diverges, or that it was not begun
+/// before the sandbox ended.
+void recall_step(self_pointer self, std::uint64_t step, std::string digest,
+                 caf::typed_response_promise<exec_result_ptr> answer);
+
+/// Steps that an earlier life began and that nobody has asked for since get an outcome as well.
+void finish_begun_steps(self_pointer self);
 
 // -- sandbox_file.cpp: files and counters
 
@@ -160,12 +180,23 @@ void on_idle_look(self_pointer self, const idle_look& x);
 
 // -- sandbox_ends.cpp: what the end of a sandbox and of its commands say of each other
 
-/// What the end of the sandbox is to a command in it.
-outcome outcome_of_end(const sandbox_record& record, bool ran);
+/// `x`, which ended_with_its_sandbox, tells that dsec-init has ended the sandbox: it heads for that
+/// end. Whoever is owed `x` gets it once the end is durable, so that who has the answer finds the
+/// sandbox as ended as it says.
+void end_as_told(self_pointer self, const outcome& x);
 
-/// Whether `known` tells that the sandbox has ended. Then `x` is finished with it once that is
-/// durable: who has the answer finds the sandbox as ended as it says.
-bool waits_for_the_end(self_pointer self, pending_exec& x, const exec_result& known);
+/// What was told of a command, with the end of the sandbox as the record says it.
+exec_result as_recorded(const sandbox_data& data, exec_result x);
+
+/// The backend could not answer, because of `why`. If that is because the sandbox has ended, its
+/// end is the answer, else `why`. It may have to be found out.
+void answer_lost(self_pointer self, caf::response_promise promise, const error& why);
+
+/// The sandbox lives, so that it was for another reason.
+void refuse_lost(sandbox_data& data);
+
+/// Answers all of them with `cause`.
+void finish_lost(sandbox_data& data, const error& cause);
 
 // -- sandbox_events.cpp: what the job's events tell. An event goes into the batch that makes
 // durable what it tells, or, where nothing else is written, into one that nobody waits for.

@@ -53,26 +53,33 @@ void discard_unwanted(self_pointer self, std::vector<exec_id> held) {
     data.services.kernel.discard(data.record.id, held);
 }
 
-sandbox_end supervisor_gone(const error& why, const std::string& more = {}) {
-  return {end_cause::infrastructure,
-          fmt::format("its supervisor is gone: {}{}", why.message, more)};
+sandbox_end supervisor_gone(const error& why) {
+  return {end_cause::infrastructure, fmt::format("its supervisor is gone: {}", why.message)};
 }
 
-void learn_fate(self_pointer self, const error& why) {
+/// Asks how it ended. `otherwise`, if nobody knows.
+void learn_fate(self_pointer self, sandbox_end otherwise) {
   auto& data = self->state;
   auto limit = data.options.backend_timeout;
-  self->delayed_send(
-    self, limit,
-    fate_done{data.probe, supervisor_gone(
-                            why, fmt::format("; the backend did not say within {} ms how it ended",
-                                             limit.count()))});
-  data.services.kernel.ended_by_itself(
-    data.record.id, [to = sandbox_inside{self}, probe = data.probe, why](result<sandbox_end> x) {
-      caf::anon_send(to, fate_done{probe, x ? *std::move(x) : supervisor_gone(why)});
-    });
+  auto silent = otherwise;
+  silent.detail +=
+    fmt::format("; the backend did not say within {} ms how it ended", limit.count());
+  auto probe = ++data.probe; // The same probe may not report twice.
+  self->delayed_send(self, limit, fate_done{probe, std::move(silent)});
+  data.services.kernel.ended_by_itself(data.record.id, [to = sandbox_inside{self}, probe,
+                                                        otherwise = std::move(otherwise)](
+                                                         result<sandbox_end> x) mutable {
+    caf::anon_send(to, fate_done{probe, x ? *std::move(x) : std::move(otherwise)});
+  });
 }
 
 } // namespace
+
+void learn_why_it_did_not_start(self_pointer self, const error& why) {
+  self->state.failure = why;
+  self->state.probing = true;
+  learn_fate(self, {end_cause::start_failed, fmt::format("start: {}", why.message)});
+}
 
 void settled(self_pointer self) {
   if (std::exchange(self->state.settling, false))
@@ -110,10 +117,8 @@ void on_probe_done(self_pointer self, const probe_done& x) {
   auto& data = self->state;
   if (!data.probing || x.probe != data.probe)
     return;
-  if (!x.found) {
-    ++data.probe; // The same probe may not report twice.
-    return learn_fate(self, x.failure);
-  }
+  if (!x.found)
+    return learn_fate(self, supervisor_gone(x.failure));
   data.probing = false;
   if (!over(data.record.is))
     end_abandoned_execs(self, x.running);
@@ -130,6 +135,8 @@ void on_probe_done(self_pointer self, const probe_done& x) {
     }
     rejoin_execs(self);
     look_for_processes(self);
+    if (!ended(data))
+      refuse_lost(data);
   }
   settled(self);
   converge(self);

@@ -67,7 +67,7 @@ void tell_waiters(self_pointer self, exec_id id, const process_reply_ptr& reply,
   auto live = self->state.live_processes.extract(id);
   if (live.empty())
     return;
-  for (auto& waiter : live.mapped()) {
+  for (auto& waiter : live.mapped().waiters) {
     if (reply)
       waiter.deliver(reply);
     else
@@ -76,29 +76,44 @@ void tell_waiters(self_pointer self, exec_id id, const process_reply_ptr& reply,
   watch_idle(self);
 }
 
-/// What is known of one that a sandbox took along.
+/// Whether the process went, or goes, with the sandbox, if that has ended.
+bool goes_along(const sandbox_data& data, exec_id id) {
+  return std::ranges::find(data.record.processes, id) != data.record.processes.end();
+}
+
+/// What is known of one that a sandbox took along, and that said nothing.
 process_reply_ptr ended_with(const sandbox_data& data) {
   auto reply = std::make_shared<process_reply>();
-  reply->outcome.outcome = outcome_of_end(data.record, true);
+  reply->outcome = lost_with(data.record);
   return reply;
+}
+
+/// What it said itself, with the end of the sandbox as the record says it. That end is told as its
+/// own with the sandbox's.
+void tell_end(self_pointer self, exec_id id, const process_reply& said) {
+  auto& data = self->state;
+  auto known = std::make_shared<process_reply>();
+  known->outcome = as_recorded(data, said.outcome);
+  if (!ended_with_its_sandbox(said.outcome.outcome.kind))
+    note_process_ended(self, id, known->outcome.outcome);
+  tell_waiters(self, id, known, {});
 }
 
 void on_watched(self_pointer self, exec_id id,
                 const std::shared_ptr<const result<process_reply>>& x) {
   auto& data = self->state;
+  if (!*x && over(data.record.is))
+    return tell_waiters(self, id, ended_with(data), {});
   if (!*x) {
     note_process_ended(self, id, std::nullopt);
     return tell_waiters(self, id, nullptr, x->error());
   }
   process_reply_ptr reply{x, &**x};
-  // The backend says that the sandbox was stopped, the record why.
-  if (reply->outcome.outcome.kind == outcome_kind::sandbox_stopped && over(data.record.is)) {
-    auto known = std::make_shared<process_reply>(*reply);
-    known->outcome.outcome = outcome_of_end(data.record, true);
-    reply = std::move(known);
-  }
-  note_process_ended(self, id, reply->outcome.outcome);
-  tell_waiters(self, id, reply, {});
+  const auto& how = reply->outcome.outcome;
+  if (!ended_with_its_sandbox(how.kind) || over(data.shown))
+    return tell_end(self, id, *reply);
+  data.live_processes[id].said = reply;
+  end_as_told(self, how);
 }
 
 void on_looked(self_pointer self, const pending_process& call, const result<process_reply>& x) {
@@ -125,8 +140,11 @@ void on_looked(self_pointer self, const pending_process& call, const result<proc
 
 void answer(self_pointer self, pending_process& call,
             const std::shared_ptr<const result<process_reply>>& x) {
+  if (!*x && x->error().code == errc::unavailable)
+    return answer_lost(self, call.answer, x->error());
   if (!*x) {
-    call.answer.deliver(to_caf(x->error()));
+    auto over = ended_already(self->state);
+    call.answer.deliver(to_caf(over ? *over : x->error()));
     return;
   }
   if (auto* start = std::get_if<process_start>(&*call.request)) {
@@ -153,25 +171,33 @@ void drop_unstarted(sandbox_data& data, std::uint64_t ticket) {
 /// The sandbox's end is the answer.
 void finish(self_pointer self, pending_process& call) {
   auto& data = self->state;
-  auto why = ended(data);
-  if (!why)
-    why = error{errc::invalid_state, fmt::format("sandbox {} has ended", data.record.id)};
   switch (call.whose) {
   case asker::look:
     data.processes_known = true;
     return;
-  case asker::watch: {
-    const auto id = std::get<process_wait>(*call.request).id;
-    note_process_ended(self, id, outcome_of_end(data.record, true));
-    return tell_waiters(self, id, ended_with(data), {});
-  }
+  case asker::watch:
+    return tell_waiters(self, std::get<process_wait>(*call.request).id, ended_with(data), {});
   case asker::caller:
-    if (std::holds_alternative<process_wait>(*call.request) && call.started)
+    if (auto* wait = std::get_if<process_wait>(&*call.request); wait && goes_along(data, wait->id))
       call.answer.deliver(ended_with(data));
     else
-      call.answer.deliver(to_caf(*why));
+      call.answer.deliver(to_caf(*ended_already(data)));
     return;
   }
+}
+
+/// Takes up whoever waits for a process that is known to live, or that goes with the sandbox.
+bool join_end(self_pointer self, exec_id id,
+              caf::typed_response_promise<process_reply_ptr> promise) {
+  auto& data = self->state;
+  if (auto live = data.live_processes.find(id); live != data.live_processes.end()) {
+    live->second.waiters.push_back(std::move(promise));
+    return true;
+  }
+  if (!over(data.shown) || !goes_along(data, id))
+    return false;
+  promise.deliver(ended_with(data));
+  return true;
 }
 
 } // namespace
@@ -196,16 +222,16 @@ caf::result<process_reply_ptr> request_process(self_pointer self, const process_
   }
   if (data.broken)
     return to_caf(*data.broken);
-  if (auto why = call.thaws ? demand_running(self) : ended(data))
-    return to_caf(*why);
+  auto promise = self->make_response_promise<process_reply_ptr>();
+  auto* wait = std::get_if<process_wait>(&*call.request);
+  if (wait && join_end(self, wait->id, promise))
+    return promise;
+  if (auto why = call.thaws ? demand_running(self) : ended_already(data)) {
+    promise.deliver(to_caf(*why));
+    return promise;
+  }
   if (auto* detach = std::get_if<process_detach>(&*call.request))
     drop_unstarted(data, detach->ticket);
-  auto promise = self->make_response_promise<process_reply_ptr>();
-  if (auto* wait = std::get_if<process_wait>(&*call.request))
-    if (auto live = data.live_processes.find(wait->id); live != data.live_processes.end()) {
-      live->second.push_back(promise);
-      return promise;
-    }
   call.answer = promise;
   ask(self, std::move(call));
   converge(self);
@@ -304,6 +330,12 @@ void look_for_processes(self_pointer self) {
 }
 
 void finish_processes(self_pointer self, bool running_too) {
+  std::vector<exec_id> told;
+  for (const auto& [id, x] : self->state.live_processes)
+    if (x.said)
+      told.push_back(id);
+  for (auto id : told)
+    tell_end(self, id, *process_reply_ptr{self->state.live_processes.at(id).said});
   std::vector<std::uint64_t> over;
   for (const auto& [ticket, call] : self->state.process_calls)
     if (running_too || !call.started)
@@ -318,8 +350,8 @@ void refuse_processes(self_pointer self, const error& cause) {
   for (auto& [ticket, call] : std::exchange(data.process_calls, {}))
     if (call.whose == asker::caller)
       call.answer.deliver(to_caf(cause));
-  for (auto& [id, waiters] : std::exchange(data.live_processes, {}))
-    for (auto& waiter : waiters)
+  for (auto& [id, x] : std::exchange(data.live_processes, {}))
+    for (auto& waiter : x.waiters)
       waiter.deliver(to_caf(cause));
 }
 

@@ -58,8 +58,7 @@ void answer_waiters(self_pointer self) {
       data.waiters.push_back(std::move(x));
     } else if (over && x.heading != goal::terminated) {
       // How its start failed is for whoever waits for the start; for the rest it has ended.
-      auto code = x.heading == goal::up ? over->code : errc::invalid_state;
-      x.promise.deliver(to_caf({code, over->message}));
+      x.promise.deliver(to_caf(x.heading == goal::up ? *over : *ended_already(data)));
     } else {
       data.waiters.push_back(std::move(x));
     }

@@ -22,7 +22,8 @@ int main(int count, char** words) {
   program.add_option("--base", options.base, "Digest of the base layer");
   program.add_option("--minutes", options.minutes, "soak: for how long")
     ->check(CLI::PositiveNumber);
-  program.add_option("--seed", options.seed, "soak: what its chance starts from");
+  program.add_option("--seed", options.seed, "soak: what its chance starts from")
+    ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(program, count, words);
 
   const auto bench = benches.find(name);

@@ -37,7 +37,8 @@ struct Outcome {
   peakBytes @3 :UInt64;
   # oomKilled: the memory limit and the peak; diskFull: the disk limit and what was used.
   cause @4 :Text;
-  # infrastructure, selfInflicted: what happened, for a person.
+  # For a person. oomKilled: whom the kernel killed. selfInflicted, sandboxStopped, budgetSpent, expired: by what
+  # the sandbox was ended. nodeLost, infrastructure: what happened.
 
   enum Kind {
     # Same order as dsec::outcome_kind.
@@ -66,7 +67,7 @@ struct ExecResult {
   stderrBytes @4 :UInt64;
   # How much the command really wrote; larger than the kept part means it was truncated.
   oomKills @5 :UInt32;
-  # Processes of the sandbox that the kernel killed for memory while this command ran.
+  # Processes of this command, children and background children included, that the kernel killed for memory.
   durationMs @6 :UInt64;
   # From start to exit, frozen time included.
   replayed @7 :Bool;

@@ -1,7 +1,7 @@
 @0xd5ec000000000005;
 # What a client says to a runtime, over <state directory>/dsec.sock: 0600, and only the runtime's own user or
 # root (peer credentials). Capabilities are handles: dropping one does nothing to what it stands for, but for
-# a running command (`ExecHandle`). Errors travel as values.
+# a running command (`ExecHandle`) and a sandbox that is held (`SandboxHold`). Errors travel as values.
 
 using Cxx = import "/capnp/c++.capnp";
 using import "command.capnp".AttachFrom;
@@ -63,7 +63,8 @@ interface Job {
   # At most `count` (and 1000) that are there now, from `cursor`, or from the oldest that is kept if that is later.
 
   follow @7 (cursor :UInt64, listener :EventListener) -> (error :Error);
-  # All from `cursor`, then live, until the listener or the connection goes.
+  # All from `cursor`, then live. Answers when the job is closed, its sandboxes have ended and the listener has
+  # taken every event; ends before with the listener or the connection.
 
   enum PreemptMode {
     # Same order as dsec::preempt_mode.
@@ -132,8 +133,14 @@ interface Sandbox {
   pack @15 (path :Data, archive :ByteSink) -> (error :Error, report :TreeReport);
   setClocks @16 (clocks :Records.Clocks) -> (error :Error);
 
+  hold @17 () -> (hold :SandboxHold);
+
   log @10 (withOutputOf :UInt64, hasStep :Bool) -> (error :Error, steps :List(StepInfo));
   # The recorded trajectory in order of steps, outputs left out; or, with `hasStep`, that step alone with its output.
+}
+
+interface SandboxHold {
+  # Dropping it stops the sandbox, whatever goes on in it: the sandbox of a client that does not outlive it.
 }
 
 interface ExecHandle {
@@ -164,6 +171,9 @@ interface UnpackingHandle {
 
 interface EventListener {
   event @0 (event :Records.EventRecord) -> stream;
+
+  end @1 () -> ();
+  # That was the last of a job that is closed.
 }
 
 struct SandboxInfo {

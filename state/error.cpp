@@ -29,6 +29,8 @@ std::string_view to_string(errc code) {
     return "no_program";
   case errc::not_executable:
     return "not_executable";
+  case errc::expired:
+    return "expired";
   }
   return "unknown";
 }

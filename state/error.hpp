@@ -22,9 +22,11 @@ enum class errc : std::uint8_t {
   diverged,             ///< A recorded step or key was sent again with another request.
   no_program,           ///< The sandbox has no such program; nothing ran.
   not_executable,       ///< The program is there and cannot be executed; nothing ran.
+  expired,              ///< The sandbox's time to live or rollout budget has ended it, perhaps
+                        ///< before it ran; the message says which.
 };
 
-inline constexpr auto errc_last = errc::not_executable;
+inline constexpr auto errc_last = errc::expired;
 
 std::string_view to_string(errc code);
 

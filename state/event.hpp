@@ -17,7 +17,9 @@ namespace dsec {
 struct job_event {
   job_id job;
   std::uint64_t cursor = 0; ///< From 1, without gaps, per job. Assigned by the journal.
-  std::int64_t at_ms = 0;   ///< Wall clock, since the epoch.
+  /// When the node learned of it, wall clock since the epoch. What happened while no node process
+  /// lived (a clock or a lease ended the sandbox) carries the time of the recovery that found it.
+  std::int64_t at_ms = 0;
   sandbox_id sandbox;
   std::uint64_t index = 0; ///< (job, index) is the sandbox's stable name.
   event_kind kind = event_kind::created;

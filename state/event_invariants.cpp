@@ -60,20 +60,20 @@ private:
     require(of.state != K::stopped, x, "it has stopped");
     switch (x.kind) {
     case K::exec_started:
-      require(!of.ended.contains(x.exec), x, "{:x} has ended before", x.exec);
-      require(of.execs.insert(x.exec).second, x, "{:x} has started before", x.exec);
+      require(!of.ended.contains(x.exec), x, "{} has ended before", x.exec);
+      require(of.execs.insert(x.exec).second, x, "{} has started before", x.exec);
       return;
     case K::exec_ended:
-      require(of.execs.erase(x.exec) == 1 || ended_by_a_later_life(x), x, "{:x} does not run",
+      require(of.execs.erase(x.exec) == 1 || ended_by_a_later_life(x), x, "{} does not run",
               x.exec);
       end(of, x);
       return;
     case K::process_started:
-      require(!of.ended.contains(x.exec), x, "{:x} has ended before", x.exec);
-      require(of.processes.insert(x.exec).second, x, "{:x} has started before", x.exec);
+      require(!of.ended.contains(x.exec), x, "{} has ended before", x.exec);
+      require(of.processes.insert(x.exec).second, x, "{} has started before", x.exec);
       return;
     case K::process_ended:
-      require(of.processes.erase(x.exec) == 1, x, "{:x} does not run", x.exec);
+      require(of.processes.erase(x.exec) == 1, x, "{} does not run", x.exec);
       of.ended.insert(x.exec);
       return;
     default:
@@ -91,7 +91,7 @@ private:
       require(!x.detail.empty(), x, "nothing says why it did not run");
       return;
     }
-    require(of.ended.insert(x.exec).second, x, "{:x} has ended before", x.exec);
+    require(of.ended.insert(x.exec).second, x, "{} has ended before", x.exec);
     if (x.step)
       of.steps[*x.step] = *x.outcome;
   }
@@ -153,7 +153,10 @@ disagreements(const loaded_state& state, const job_id& job, const std::vector<jo
       continue;
     require(at->second.state == x.told, fmt::format("sandbox {}: told as {}, the record says {}",
                                                     x.id, *at->second.state, x.told));
-    require(at->second.processes == std::set(x.processes.begin(), x.processes.end()),
+    std::set live(x.processes.begin(), x.processes.end());
+    if (x.is == sandbox_state::terminated)
+      live.clear();
+    require(at->second.processes == live,
             fmt::format("sandbox {}: not the processes that its record says live", x.id));
   }
   for (const auto& x : state.steps) {

@@ -23,11 +23,12 @@ enum class outcome_kind : std::uint8_t {
               ///< code): the sandbox's process limit is reached.
   disk_full,  ///< It failed while the sandbox's disk limit was reached; `code` is the exit code.
   self_inflicted,  ///< The agent destroyed its own sandbox's means to run.
-  sandbox_stopped, ///< The sandbox was stopped while it ran.
-  node_lost,       ///< The node is gone; what became of it is unknown.
-  infrastructure,  ///< Our fault; `cause` says which. Never the agent's doing.
-  budget_spent,    ///< The sandbox's rollout budget ran out while it ran.
-  expired,         ///< The sandbox's time to live ran out while it ran.
+  sandbox_stopped, ///< The sandbox was stopped while it ran, or before it could; `cause` says why.
+  node_lost, ///< Whoever ran it for this caller is gone, and nobody can be asked again: what became
+             ///< of it is unknown. Never of a recorded step, and never recorded.
+  infrastructure, ///< Our fault; `cause` says which. Never the agent's doing.
+  budget_spent,   ///< The sandbox's rollout budget ran out while it ran.
+  expired,        ///< The sandbox's time to live ran out while it ran.
 };
 
 inline constexpr auto outcome_kind_last = outcome_kind::expired;
@@ -40,6 +41,8 @@ struct outcome {
   /// oom_killed: memory limit and peak. disk_full: disk limit and use.
   std::uint64_t limit_bytes = 0;
   std::uint64_t peak_bytes = 0;
+  /// For a person. oom_killed: whom the kernel killed. Whatever ended with its sandbox: by what
+  /// that was ended. node_lost, infrastructure: what happened. Else empty, or what else is known.
   std::string cause;
 
   friend bool operator==(const outcome&, const outcome&) = default;
@@ -53,7 +56,8 @@ struct exec_result {
   /// What the command really wrote. More than `out.size()` means that `out` is truncated.
   std::uint64_t out_bytes = 0;
   std::uint64_t err_bytes = 0;
-  /// Processes of the sandbox that the kernel killed for memory meanwhile.
+  /// Processes of this command, children and background children included, that the kernel killed
+  /// for memory while it ran.
   std::uint32_t oom_kills = 0;
   std::chrono::milliseconds duration{0};
   /// The step was recorded before; nothing ran.

@@ -11,8 +11,8 @@ class forwarding_store : public store {
 public:
   explicit forwarding_store(std::unique_ptr<store> inner) : inner_{std::move(inner)} {}
 
-  result<loaded_state> load() override {
-    return inner_->load();
+  result<loaded_state> load(steps_of wanted) override {
+    return inner_->load(wanted);
   }
 
   result<void> commit(const std::vector<std::shared_ptr<const write_batch>>& batches) override {

@@ -1,5 +1,6 @@
 #include "state/invariants.hpp"
 
+#include "state/end_outcome.hpp"
 #include "state/format.hpp"
 #include "state/idempotency.hpp"
 
@@ -9,7 +10,6 @@
 #include <map>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 namespace dsec {
@@ -54,7 +54,7 @@ private:
   }
 
   void check(const sandbox_record& x) {
-    require(sandboxes_.emplace(x.id).second, "sandbox {}: recorded twice", x.id);
+    require(sandboxes_.emplace(x.id, &x).second, "sandbox {}: recorded twice", x.id);
     check_id(x);
     check_lease(fmt::format("sandbox {}", x.id), x.lease);
     if (!x.idempotency_key.empty() && !frees_key(x)) {
@@ -129,8 +129,17 @@ private:
                        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
                      });
     require(digest, "{}: its request digest \"{}\" is malformed", name, x.request_digest);
-    if (x.result)
-      require(!x.result->replayed, "{}: its own result says that it was replayed", name);
+    if (!x.result)
+      return;
+    require(!x.result->replayed, "{}: its own result says that it was replayed", name);
+    auto kind = x.result->outcome.kind;
+    require(kind != outcome_kind::node_lost, "{}: recorded as {}", name, kind);
+    auto in = sandboxes_.find(x.sandbox);
+    if (in != sandboxes_.end() && ended_with_its_sandbox(kind))
+      require(in->second->cause != end_cause::none
+                && kind == outcome_of_end(*in->second, true).kind,
+              "{}: recorded as {}, and its sandbox is {} ({})", name, kind, in->second->is,
+              in->second->cause);
   }
 
   void check_lease(const std::string& owner, const lease_terms& x) {
@@ -145,7 +154,7 @@ private:
   const loaded_state& state_;
   std::vector<std::string> found_;
   std::unordered_map<job_id, const job_record*> jobs_;
-  std::unordered_set<sandbox_id> sandboxes_;
+  std::unordered_map<sandbox_id, const sandbox_record*> sandboxes_;
   std::map<std::pair<job_id, std::string>, sandbox_id> keys_;
   std::set<std::pair<sandbox_id, std::uint64_t>> steps_;
 };

@@ -32,6 +32,11 @@ result<void> validate(const process_spec& x) {
     return error{errc::invalid_argument,
                  fmt::format("process: name is {}; at most {} bytes of [0-9A-Za-z._-]",
                              printable(x.name), process_name_bytes_max)};
+  // Whoever names a process may give its name or its id.
+  if (!x.name.empty() && std::ranges::all_of(x.name, [](char c) { return c >= '0' && c <= '9'; }))
+    return error{errc::invalid_argument,
+                 fmt::format("process: name is {}; not of digits alone, as ids are",
+                             printable(x.name))};
   if (x.command.step)
     return error{errc::invalid_argument,
                  fmt::format("process: step is {}; a recorded step is an exec, not a process",

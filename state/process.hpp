@@ -30,7 +30,8 @@ inline constexpr std::size_t processes_kept_max = 256;
 /// process ends, whatever is left of its tree is killed.
 struct process_spec {
   /// Empty: none. Otherwise no other process that lives in the sandbox has it; a process that has
-  /// ended gives its name up. At most `process_name_bytes_max` bytes of [0-9A-Za-z._-].
+  /// ended gives its name up. At most `process_name_bytes_max` bytes of [0-9A-Za-z._-], not of
+  /// digits alone: those are ids.
   std::string name;
   /// No `step`. `stdin_bytes` is what standard input begins with. The last `spool_bytes` of each
   /// stream are kept (its scroll-back).

@@ -149,7 +149,7 @@ class record_store final : public store {
 public:
   explicit record_store(std::unique_ptr<key_values> bytes) : bytes_{std::move(bytes)} {}
 
-  result<loaded_state> load() override {
+  result<loaded_state> load(steps_of wanted) override {
     loaded_state out;
     auto meta = bytes_->get(family::meta, meta_key());
     if (!meta)
@@ -170,7 +170,7 @@ public:
     };
     if (auto ok = scan(family::sandbox, "", out.sandboxes, decode_sandbox, own_sandbox_key); !ok)
       return ok.error();
-    if (auto ok = scan_steps(step_prefix(), out.steps); !ok)
+    if (auto ok = load_steps(wanted, out); !ok)
       return ok.error();
     return out;
   }
@@ -244,28 +244,52 @@ public:
   }
 
 private:
+  static result<std::string> own_step_key(const step_record& x) {
+    return step_key(x.sandbox, x.step);
+  }
+
   result<void> scan_steps(std::string_view prefix, std::vector<step_record>& out) {
-    auto own_key = [](const step_record& x) {
-      return step_key(x.sandbox, x.step);
-    };
-    return scan(family::trajectory, prefix, out, decode_step, own_key);
+    return scan(family::trajectory, prefix, out, decode_step, own_step_key);
+  }
+
+  result<void> load_steps(steps_of wanted, loaded_state& out) {
+    if (wanted == steps_of::all)
+      return scan_steps(step_prefix(), out.steps);
+    for (const auto& x : out.sandboxes)
+      if (x.is == sandbox_state::terminated)
+        out.steps_left_out.emplace(x.id, 0);
+    return visit(family::trajectory, step_prefix(), decode_step, own_step_key,
+                 [&](step_record&& x) {
+                   auto ended = out.steps_left_out.find(x.sandbox);
+                   if (ended == out.steps_left_out.end())
+                     out.steps.push_back(std::move(x));
+                   else
+                     ended->second += x.result.has_value();
+                 });
   }
 
   template <class Record, class Decode, class Key>
   result<void>
   scan(family in, std::string_view prefix, std::vector<Record>& out, Decode decode, Key own_key) {
+    return visit(in, prefix, decode, own_key, [&](Record&& x) { out.push_back(std::move(x)); });
+  }
+
+  template <class Decode, class Key, class Take>
+  result<void> visit(family in, std::string_view prefix, Decode decode, Key own_key, Take take) {
     using then = key_values::then;
+    std::size_t number = 0;
     return bytes_->scan(
       in, prefix, prefix, [&](std::string_view key, std::string_view value) -> result<then> {
         auto record = decode(value);
         if (!record)
-          return at_key(record.error(), in, fmt::format("number {}", out.size()));
+          return at_key(record.error(), in, fmt::format("number {}", number));
         auto expected = own_key(*record);
         if (!expected || *expected != key)
           return error{errc::corrupt,
                        fmt::format("load {} number {}: it stands under the key of another",
-                                   to_string(in), out.size())};
-        out.push_back(*std::move(record));
+                                   to_string(in), number)};
+        ++number;
+        take(*std::move(record));
         return then::on;
       });
   }
@@ -275,6 +299,16 @@ private:
 };
 
 } // namespace
+
+std::string_view to_string(steps_of x) {
+  switch (x) {
+  case steps_of::all:
+    return "all";
+  case steps_of::live:
+    return "live";
+  }
+  return "unknown";
+}
 
 std::unique_ptr<store> make_record_store(std::unique_ptr<key_values> bytes) {
   return std::make_unique<record_store>(std::move(bytes));

@@ -82,7 +82,8 @@ struct sandbox_record {
   std::int64_t ended_ms = 0;
   /// The last change of its state that the job's events tell, so that none is told twice.
   event_kind told = event_kind::created;
-  /// Processes whose start the job's events tell, and whose end they do not.
+  /// Processes whose start the job's events tell, and whose end they do not. Of one that has
+  /// ended: those that went with it, whose end is told with its own.
   std::vector<exec_id> processes;
 };
 

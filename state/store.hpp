@@ -3,8 +3,12 @@
 #include "state/event.hpp"
 #include "state/records.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace dsec {
@@ -27,6 +31,14 @@ struct write_batch {
   std::vector<job_event> events;
 };
 
+/// Whose steps recovery wants to know.
+enum class steps_of : std::uint8_t {
+  all,
+  live, ///< Of sandboxes that have ended they are only counted.
+};
+
+std::string_view to_string(steps_of x);
+
 /// What recovery reads, once, before anything is served.
 struct loaded_state {
   meta_record meta; ///< Default (empty node id) in a new store.
@@ -34,6 +46,8 @@ struct loaded_state {
   std::vector<sandbox_record> sandboxes;
   /// Steps without their output: `result`, where present, has empty out and err.
   std::vector<step_record> steps;
+  /// How many steps with a result each sandbox has whose steps are left out.
+  std::unordered_map<sandbox_id, std::uint64_t> steps_left_out;
 };
 
 /// All that is known of one sandbox.
@@ -48,7 +62,7 @@ class store {
 public:
   virtual ~store() = default;
 
-  virtual result<loaded_state> load() = 0;
+  virtual result<loaded_state> load(steps_of wanted = steps_of::all) = 0;
 
   /// Durable when it returns. All batches in one write and one sync.
   virtual result<void> commit(const std::vector<std::shared_ptr<const write_batch>>& batches) = 0;

@@ -1,7 +1,8 @@
 #include "backends/container/container_backend.hpp"
 
+#include "backends/container/init_fate.hpp"
 #include "backends/container/init_link.hpp"
-#include "backends/container/tombstone.hpp"
+#include "backends/container/wire.hpp"
 
 #include <fmt/format.h>
 
@@ -17,6 +18,7 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
   std::filesystem::path run_dir;
   backend_events events;
   std::unique_ptr<spawner_link> spawner;
+  std::shared_ptr<init_fates> fates;
   std::unordered_map<sandbox_id, std::shared_ptr<init_link>> links;
   /// Whose commands are being ended, for the sandbox to be destroyed then.
   std::vector<std::shared_ptr<init_link>> stopping;
@@ -30,6 +32,7 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
       run_dir{options.run_dir},
       events{std::move(told)},
       spawner{std::make_unique<spawner_link>(x, std::move(options))},
+      fates{std::make_shared<init_fates>(x, *spawner, run_dir)},
       durable{std::move(known)} {}
 
   ~inside() {
@@ -54,6 +57,8 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
 
   /// Dials dsec-init and keeps the link; one that is there is asked what it finds now.
   void connect(const sandbox_id& id, completion<found_sandbox> done) {
+    if (fates->lost(id))
+      return done(error{errc::unavailable, fmt::format("{}: the link to its dsec-init broke", id)});
     if (auto i = links.find(id); i != links.end())
       return loop.spawn(
         i->second->enter(epoch).then([done, known = i->second](result<void> entered) {
@@ -67,30 +72,37 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
                    if (!opened)
                      return done(opened.error());
                    auto made = *opened;
-                   made->on_lost([weak, id, raw = made.get()] {
+                   made->on_lost([weak, id, raw = made.get()](std::string why) {
                      if (auto alive = weak.lock())
-                       alive->lost(id, raw);
+                       alive->lost(id, raw, std::move(why));
                    });
                    self->links[id] = made;
                    done(made->found());
                  })
                  .catch_([done, id](kj::Exception&& e) {
-                   done(error{errc::unavailable,
-                              fmt::format("connect to {}: {}", id, e.getDescription().cStr())});
+                   done(wire::broken(fmt::format("connect to {}", id), e));
                  }));
   }
 
-  void lost(const sandbox_id& id, const init_link* which) {
+  void lost(const sandbox_id& id, const init_link* which, std::string why) {
     auto i = links.find(id);
     if (i == links.end() || i->second.get() != which)
       return;
     auto gone = std::move(i->second);
     links.erase(i);
+    fates->find_out(id, std::move(why), [weak = weak_from_this(), id](result<sandbox_end> end) {
+      if (auto self = weak.lock(); self && end)
+        self->events.ended(id, *end);
+    });
     gone->close(init_link::ending::broken);
     durable->take(id);
-    // dsec-init writes its tombstone before it goes; none means that it was killed.
-    auto end = read_tombstone(run_dir, id);
-    events.ended(id, end ? *end : sandbox_end{end_cause::infrastructure, "dsec-init is gone"});
+  }
+
+  void ended_by_itself(const sandbox_id& id, completion<sandbox_end> done) {
+    // Whoever was refused by a link that has just broken may ask before it is told.
+    if (auto* known = link(id); known && known->is_broken())
+      lost(id, known, "it was disconnected");
+    fates->ask(id, std::move(done));
   }
 
   void start(const start_spec& spec, completion<void> done) {
@@ -126,6 +138,7 @@ struct container_backend::inside : std::enable_shared_from_this<inside> {
 
   void destroy(const sandbox_id& id, completion<void> done) {
     durable->take(id);
+    fates->forget(id);
     spawner->destroy(id, std::move(done));
   }
 
@@ -187,12 +200,7 @@ void container_backend::adopt(const sandbox_id& id, completion<found_sandbox> do
 }
 
 void container_backend::ended_by_itself(const sandbox_id& id, completion<sandbox_end> done) {
-  in_loop([id, done = std::move(done)](inside& x) {
-    auto end = read_tombstone(x.run_dir, id);
-    done(end ? result<sandbox_end>{*end}
-             : result<sandbox_end>{
-               error{errc::not_found, fmt::format("{}: dsec-init left no cause of its end", id)}});
-  });
+  in_loop([id, done = std::move(done)](inside& x) { x.ended_by_itself(id, done); });
 }
 
 void container_backend::pause(const sandbox_id& id, completion<void> done) {

@@ -27,7 +27,7 @@ init_link::init_link(io_loop& loop, sandbox_id id, kj::Own<kj::AsyncIoStream> st
   : loop_{loop},
     id_{std::move(id)},
     fate_{std::make_shared<fate>()},
-    open_{std::make_shared<open_execs>()},
+    open_{std::make_shared<open_ends>()},
     processes_{loop},
     connection_{kj::heap<connection>(kj::mv(stream))},
     durable_{std::move(durable)},
@@ -78,9 +78,17 @@ const found_sandbox& init_link::found() const noexcept {
   return found_;
 }
 
-void init_link::on_lost(std::function<void()> lost) {
-  connection_->tasks.add(
-    connection_->client.onDisconnect().then([this, lost = std::move(lost)] { loop_.post(lost); }));
+void init_link::on_lost(std::function<void(std::string)> lost) {
+  connection_->tasks.add(connection_->client.onDisconnect().then([this, lost = std::move(lost)] {
+    broken_ = true;
+    // Whatever is asked from now on is told what the connection ended of.
+    return connection_->gate.enterRequest()
+      .send()
+      .then([](auto&&) { return std::string{}; },
+            [](kj::Exception&& e) { return wire::broken("talk to it", e).message; })
+      .then(
+        [this, lost](std::string why) { loop_.post([lost, why = std::move(why)] { lost(why); }); });
+  }));
 }
 
 void init_link::close(ending how) {
@@ -140,24 +148,29 @@ void init_link::process(process_request request, completion<process_reply> done)
   auto broken = [id = id_](const kj::Exception& e) {
     return wire::broken(fmt::format("reach processes of {}", id), e);
   };
-  const bool waits = std::holds_alternative<process_wait>(request);
-  auto answer = processes_.ask(connection_->init, std::move(request));
-  if (!waits) {
-    auto debt = owe(std::move(done));
-    connection_->tasks.add(
-      answer.then([debt](result<process_reply> x) { debt->pay(std::move(x)); },
-                  [debt, broken](kj::Exception&& e) { debt->pay(broken(e)); }));
+  if (auto* kill = std::get_if<process_kill>(&request))
+    open_->cancel(kill->id);
+  if (auto* attach = std::get_if<process_attach>(&request))
+    done = open_->add_attachment(attach->id, std::move(done));
+  if (auto* wait = std::get_if<process_wait>(&request)) {
+    // The end of a sandbox that is stopped is an outcome to whoever waits for one.
+    auto debt = owe(
+      open_->add(open_ends::of::process, wait->id, [done = std::move(done)](result<exec_result> x) {
+        done(x ? result<process_reply>{process_reply{{}, *std::move(x)}} : x.error());
+      }));
+    connection_->tasks.add(processes_.ask(connection_->init, std::move(request))
+                             .then(
+                               [debt](result<process_reply> x) {
+                                 debt->pay(x ? result<exec_result>{std::move(x->outcome)}
+                                             : result<exec_result>{x.error()});
+                               },
+                               [debt, broken](kj::Exception&& e) { debt->pay(broken(e)); }));
     return;
   }
-  // The end of a sandbox that is stopped is an outcome to whoever waits for one.
-  auto debt = owe<exec_result>([done = std::move(done)](result<exec_result> x) {
-    done(x ? result<process_reply>{process_reply{{}, *std::move(x)}} : x.error());
-  });
-  connection_->tasks.add(answer.then(
-    [debt](result<process_reply> x) {
-      debt->pay(x ? result<exec_result>{std::move(x->outcome)} : result<exec_result>{x.error()});
-    },
-    [debt, broken](kj::Exception&& e) { debt->pay(broken(e)); }));
+  auto debt = owe(std::move(done));
+  connection_->tasks.add(processes_.ask(connection_->init, std::move(request))
+                           .then([debt](result<process_reply> x) { debt->pay(std::move(x)); },
+                                 [debt, broken](kj::Exception&& e) { debt->pay(broken(e)); }));
 }
 
 void init_link::stats(completion<sandbox_stats> done) {

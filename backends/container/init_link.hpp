@@ -21,8 +21,7 @@ namespace dsec {
 class init_link {
 public:
   /// Dials `socket` and enters with `epoch`. not_found: nothing listens there. invalid_state: a
-  /// newer process has entered. `lost` is called once if the connection ends without `close`, from
-  /// a fresh turn of the loop, in which the link may be destroyed.
+  /// newer process has entered.
   static kj::Promise<result<std::shared_ptr<init_link>>>
   open(io_loop& loop, sandbox_id id, std::filesystem::path socket, std::uint64_t epoch,
        std::shared_ptr<acknowledgements> durable);
@@ -35,20 +34,29 @@ public:
   kj::Promise<result<void>> enter(std::uint64_t epoch);
 
   const found_sandbox& found() const noexcept;
-  void on_lost(std::function<void()> lost);
+
+  /// `lost(why)` is called once if the connection ends without `close`, from a fresh turn of the
+  /// loop, in which the link may be destroyed; `why` as the connection tells it.
+  void on_lost(std::function<void(std::string)> lost);
+
+  /// It has ended without `close`; `lost` was called, or will be.
+  bool is_broken() const noexcept {
+    return broken_;
+  }
 
   /// What the link's end means to whoever still waits.
   enum class ending {
     silent,  ///< Nobody is told: the backend is going.
-    stopped, ///< Execs end as sandbox_stopped, the rest is invalid_state.
+    stopped, ///< Execs and processes end as sandbox_stopped, the rest is invalid_state.
     broken,  ///< unavailable.
   };
 
   /// Ends the connection.
   void close(ending how);
 
-  /// Kills every command under way and calls `done` once each has said what it had written until
-  /// then, or after a while. Their outcome is sandbox_stopped. Nothing is to be asked afterwards
+  /// Kills every command under way, and every process that is waited for, and calls `done` once
+  /// each has said what it had written until then, or after a while. Their outcome is
+  /// sandbox_stopped. Nothing is to be asked afterwards
   /// but `close`, which must not come before `done`.
   void stop_commands(std::function<void()> done);
 
@@ -70,7 +78,7 @@ private:
   template <class T>
   class owed;
   struct connection;
-  class open_execs;
+  class open_ends;
 
   template <class T>
   std::shared_ptr<owed<T>> owe(completion<T> done);
@@ -87,7 +95,7 @@ private:
   io_loop& loop_;
   sandbox_id id_;
   std::shared_ptr<fate> fate_;
-  std::shared_ptr<open_execs> open_;
+  std::shared_ptr<open_ends> open_;
   process_link processes_; ///< Its promises are the connection's.
   kj::Own<connection> connection_;
   std::shared_ptr<acknowledgements> durable_;
@@ -95,6 +103,7 @@ private:
   std::size_t told_ = 0;
   kj::Duration release_delay_;
   bool releasing_ = false;
+  bool broken_ = false;
   /// Answers that were read, whose release would wake dsec-init.
   std::vector<capnp::Response<wire::Init::RunResults>> read_;
   found_sandbox found_;

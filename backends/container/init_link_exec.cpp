@@ -25,7 +25,7 @@ constexpr std::uint64_t held_words_max = (64 << 10) / sizeof(capnp::word);
 } // namespace
 
 void init_link::exec(std::shared_ptr<const exec_call> call, completion<exec_result> done) {
-  auto debt = owe(open_->add(call->id, std::move(done)));
+  auto debt = owe(open_->add(open_ends::of::exec, call->id, std::move(done)));
   if (call->sink || call->spec.stdin_bytes)
     exec_streamed(std::move(call), std::move(debt));
   else
@@ -186,10 +186,12 @@ void init_link::stop_commands(std::function<void()> done) {
       loop.post(std::move(tell));
   };
   const auto under_way = open_->stop(once);
-  if (under_way.empty())
+  if (under_way.nothing)
     return once();
-  for (auto exec : under_way)
+  for (auto exec : under_way.execs)
     cancel(exec);
+  for (auto process : under_way.processes)
+    connection_->tasks.add(processes_.ask(connection_->init, process_kill{process}).ignoreResult());
   connection_->tasks.add(loop_.timer().afterDelay(stop_patience).then(once));
 }
 

@@ -64,42 +64,80 @@ private:
   std::shared_ptr<fate> fate_;
 };
 
-/// The execs whose outcome is owed.
-class init_link::open_execs : public std::enable_shared_from_this<open_execs> {
+/// The outcomes that are owed, of execs and of processes, and the attachments.
+class init_link::open_ends : public std::enable_shared_from_this<open_ends> {
 public:
-  /// `done` behind the entry of the exec.
-  completion<exec_result> add(exec_id exec, completion<exec_result> done) {
-    cancelled_[exec] = false;
-    return [self = shared_from_this(), exec, done = std::move(done)](result<exec_result> x) {
-      const bool by_caller = self->cancelled_[exec];
+  enum class of { exec, process, attachment };
+
+  /// Those that have not ended.
+  struct under_way {
+    std::vector<exec_id> execs;
+    std::vector<exec_id> processes;
+    bool nothing = true; ///< Not even an attachment.
+  };
+
+  /// `done` behind the entry of what has an outcome.
+  completion<exec_result> add(of what, exec_id id, completion<exec_result> done) {
+    const auto number = enlist(what, id);
+    return [self = shared_from_this(), number, done = std::move(done)](result<exec_result> x) {
+      const bool by_caller = self->open_.at(number).cancelled;
       // Killed for the stop alone.
       if (self->stopping_ && !by_caller && x && x->outcome.kind == outcome_kind::cancelled)
         x->outcome = {outcome_kind::sandbox_stopped};
-      self->cancelled_.erase(exec);
-      done(std::move(x));
-      if (self->cancelled_.empty() && self->all_answered_)
-        std::exchange(self->all_answered_, nullptr)();
+      self->strike(number, [&] { done(std::move(x)); });
+    };
+  }
+
+  completion<process_reply> add_attachment(exec_id id, completion<process_reply> done) {
+    const auto number = enlist(of::attachment, id);
+    return [self = shared_from_this(), number, done = std::move(done)](result<process_reply> x) {
+      self->strike(number, [&] { done(std::move(x)); });
     };
   }
 
   /// By the caller.
-  void cancel(exec_id exec) {
-    if (auto at = cancelled_.find(exec); at != cancelled_.end() && !stopping_)
-      at->second = true;
+  void cancel(exec_id id) {
+    if (stopping_)
+      return;
+    for (auto& [_, x] : open_)
+      x.cancelled = x.cancelled || x.id == id;
   }
 
   /// All that are open.
-  std::vector<exec_id> stop(std::function<void()> all_answered) {
+  under_way stop(std::function<void()> all_answered) {
     stopping_ = true;
     all_answered_ = std::move(all_answered);
-    std::vector<exec_id> ids;
-    for (const auto& [exec, _] : cancelled_)
-      ids.push_back(exec);
-    return ids;
+    under_way all;
+    for (const auto& [_, x] : open_) {
+      all.nothing = false;
+      if (x.what != of::attachment)
+        (x.what == of::exec ? all.execs : all.processes).push_back(x.id);
+    }
+    return all;
   }
 
 private:
-  std::map<exec_id, bool> cancelled_; ///< Whether its caller wanted that.
+  struct entry {
+    of what;
+    exec_id id;
+    bool cancelled; ///< Its caller wanted that.
+  };
+
+  std::uint64_t enlist(of what, exec_id id) {
+    open_.emplace(++last_, entry{what, id, false});
+    return last_;
+  }
+
+  template <class Tell>
+  void strike(std::uint64_t number, Tell tell) {
+    open_.erase(number);
+    tell();
+    if (open_.empty() && all_answered_)
+      std::exchange(all_answered_, nullptr)();
+  }
+
+  std::map<std::uint64_t, entry> open_;
+  std::uint64_t last_ = 0;
   bool stopping_ = false;
   std::function<void()> all_answered_;
 };

@@ -94,6 +94,20 @@ void spawner_link::list(completion<std::vector<live_sandbox>> done) {
   });
 }
 
+void spawner_link::init_of(const sandbox_id& id, completion<int> done) {
+  capnp::MallocMessageBuilder message;
+  request(message).setList();
+  ask(message, [id, done = std::move(done)](auto reply) {
+    if (auto ok = plain(reply); !ok)
+      return done(ok.error());
+    int pid = 0;
+    for (auto live : reply->getList())
+      if (!live.getEnding() && wire::text(live.getSandboxId()) == id.str())
+        pid = live.getInitPid();
+    done(pid);
+  });
+}
+
 void spawner_link::warm(std::uint32_t sandboxes, completion<void> done) {
   capnp::MallocMessageBuilder message;
   request(message).setWarm(sandboxes);

@@ -43,6 +43,8 @@ public:
   void create(const start_spec& spec, completion<void> done);
   void destroy(const sandbox_id& id, completion<void> done);
   void list(completion<std::vector<live_sandbox>> done);
+  /// Answers with the process id of the sandbox's dsec-init as the spawner knows it; 0: none lives.
+  void init_of(const sandbox_id& id, completion<int> done);
   void warm(std::uint32_t sandboxes, completion<void> done);
   void hello(completion<spawner_report> done);
 

@@ -76,7 +76,11 @@ public:
       taken->store(true);
       resolve();
     });
-    return next.then([taken] { KJ_REQUIRE(taken->load(), "whoever took the archive has left"); });
+    return next.then([taken] {
+      if (!taken->load())
+        kj::throwRecoverableException(
+          KJ_EXCEPTION(DISCONNECTED, "whoever took the archive has left"));
+    });
   }
 
   kj::Promise<void> end(EndContext) override {

@@ -1,5 +1,7 @@
 #include "backends/container/wire.hpp"
 
+#include "backends/exception_text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +38,11 @@ void write(const error& from, Error::Builder to) {
 }
 
 error broken(std::string_view attempt, const kj::Exception& cause) {
-  return {errc::unavailable, fmt::format("{}: {}", attempt, cause.getDescription().cStr())};
+  auto text = exception_text(cause.getDescription().cStr());
+  if (text.empty())
+    text = cause.getType() == kj::Exception::Type::DISCONNECTED ? "the connection is broken"
+                                                                : "it failed";
+  return {errc::unavailable, fmt::format("{}: {}", attempt, text)};
 }
 
 void write(const exec_spec& from, ExecSpec::Builder to) {

@@ -197,15 +197,17 @@ error command::describe(const reaper::event& failure) const {
   using reaper::stage;
   const auto& program = request_.program;
   switch (failure.where) {
-  case stage::directory:
-    if (failure.value == ENOENT || failure.value == ENOTDIR)
-      return {errc::not_found,
-              "start '" + program + "' in directory '" + request_.cwd + "': no such directory"};
-    return {errc::invalid_argument, "start '" + program + "' in directory '" + request_.cwd
-                                      + "': " + std::strerror(failure.value)};
+  case stage::directory: {
+    const auto cwd = "start '" + program + "': cwd '" + request_.cwd + "' ";
+    if (failure.value == ENOENT)
+      return {errc::not_found, cwd + "does not exist"};
+    if (failure.value == ENOTDIR)
+      return {errc::invalid_argument, cwd + "is not a directory"};
+    return {errc::invalid_argument, cwd + "may not be entered: " + std::strerror(failure.value)};
+  }
   case stage::identity:
-    return {errc::invalid_argument, "start '" + program + "' as user '" + request_.user
-                                      + "': not an id of this sandbox (0 to 65535)"};
+    return {errc::invalid_argument, "start '" + program + "': user '" + request_.user
+                                      + "' is not an id of this sandbox (0 to 65535)"};
   case stage::execute:
     switch (failure.value) {
     case ENOENT:

@@ -83,6 +83,8 @@ void command::settle(kind k, std::string cause) {
     return;
   if (start_ == nullptr)
     know_start({});
+  if (began_ == clock::time_point{})
+    began_ = clock::now();
   cause_ = std::move(cause);
   if (k == kind::SELF_INFLICTED)
     KJ_IF_MAYBE (death, memory_death(0, around_.reaper.born(id_))) {

@@ -152,16 +152,24 @@ std::vector<std::uint64_t> command_table::running_ids() const {
 }
 
 void command_table::told(const reaper::event& event) {
+  using reaper::verb;
+  const bool over = event.what == verb::exited || event.what == verb::signalled;
+  if (over && refused_.erase(event.pid) > 0)
+    return;
   auto found = entries_.find(event.exec_id);
-  if (found != entries_.end())
-    found->second.run->told(event);
+  if (found == entries_.end())
+    return;
+  if (event.what == verb::not_started && !found->second.run->ended())
+    refused_.insert(event.pid);
+  found->second.run->told(event);
 }
 
 result<void> command_table::start(command& run, const identity& who) {
-  auto ok = run.start(who);
-  if (ok && settled_)
-    run.settle(settled_->first, settled_->second);
-  return ok;
+  if (!settled_)
+    return run.start(who);
+  // There is nobody any more to start it.
+  run.settle(settled_->first, settled_->second);
+  return {};
 }
 
 void command_table::settle_all(wire::Outcome::Kind kind, const std::string& cause) {

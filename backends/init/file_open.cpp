@@ -1,6 +1,9 @@
 #include "backends/init/file_open.hpp"
 
+#include "backends/tree/pack_file.hpp"
+
 #include <linux/openat2.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -96,6 +99,37 @@ std::int64_t nanoseconds(const timespec& time) {
   return sum;
 }
 
+/// A file that says it has no bytes may have some (/proc, /sys), and to read them may take long, or
+/// what only the sandbox's root may: they go into a memory file, which takes its place. Returns 0
+/// or an errno value.
+int hold_unsized(kj::AutoCloseFd& file) {
+  static char piece[64 << 10];
+  kj::AutoCloseFd held;
+  for (std::uint64_t bytes = 0;;) {
+    const ssize_t n = ::read(file, piece, sizeof piece);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return errno;
+    if (n == 0)
+      break;
+    bytes += static_cast<std::uint64_t>(n);
+    if (bytes > unsized_bytes_max)
+      return EFBIG;
+    if (held.get() < 0)
+      held = kj::AutoCloseFd{::memfd_create("dsec-file", MFD_CLOEXEC)};
+    for (ssize_t at = 0; at < n;) {
+      const ssize_t wrote = ::write(held, piece + at, static_cast<std::size_t>(n - at));
+      if (wrote < 0)
+        return errno;
+      at += wrote;
+    }
+  }
+  if (held.get() >= 0)
+    file = kj::mv(held);
+  return 0;
+}
+
 } // namespace
 
 file_reading reading_of(const struct stat& from) {
@@ -131,6 +165,9 @@ file_answer open_in_root(const file_request& request, int root) {
   // Only now that it is known to be a regular file.
   if (request.task == file_task::open_write && ::ftruncate(file, 0) != 0)
     return refusal(errno);
+  if (request.task == file_task::open_read && s.st_size == 0)
+    if (int number = hold_unsized(file))
+      return refusal(number);
   return {reading_of(s), kj::mv(file)};
 }
 

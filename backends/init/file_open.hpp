@@ -8,7 +8,8 @@ namespace dsec::init {
 
 /// Opens `request.path` for `request.task` (any but `list`) as if `root` were the root directory:
 /// links and ".." lead to places beneath it, links of /proc to none. What else the path meets is in
-/// the answer's status: an errno value, ENXIO for what is no regular file. Allocates nothing.
+/// the answer's status: an errno value, ENXIO for what is no regular file, EFBIG for one that says
+/// it has no bytes and has more than `unsized_bytes_max`. Allocates nothing.
 file_answer open_in_root(const file_request& request, int root);
 
 /// What `status` says of an open file or of an entry of a directory.

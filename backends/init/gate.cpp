@@ -41,6 +41,10 @@ public:
   kj::Promise<void> enter(EnterContext context) override {
     admission_->check();
     auto answer = context.getResults();
+    if (sandbox_.ending()) {
+      fill(answer.initError(), {errc::unavailable, "enter " + sandbox_.id() + ": it has ended"});
+      return kj::READY_NOW;
+    }
     if (auto ok = gate_.enter(*admission_, context.getParams().getEpoch()); !ok) {
       fill(answer.initError(), ok.error());
       return kj::READY_NOW;

@@ -3,6 +3,7 @@
 #include "backends/init/tree_server.hpp"
 #include "backends/init/usage.hpp"
 #include "backends/init/wire_error.hpp"
+#include "backends/tree/pack_file.hpp"
 
 #include <sys/stat.h>
 
@@ -319,6 +320,10 @@ error file_error(int number, const char* what, const std::string& path) {
   case ENXIO:
   case EISDIR:
     return {errc::invalid_argument, named + ": neither a regular file nor opened as a directory"};
+  case EFBIG:
+    return {errc::exhausted, named + ": it says that it has 0 bytes and has more than "
+                               + std::to_string(unsized_bytes_max)
+                               + ", which is the limit for such a file"};
   case EACCES:
   case EPERM:
   case ELOOP:

@@ -63,6 +63,8 @@ process_table::spawn(std::uint64_t id, wire::Init::SpawnParams::Reader how) {
   using answer = result<kj::Own<process>>;
   if (auto known = at(id); known != entries_.end())
     return join(*known);
+  if (!settled_.empty())
+    return answer{error{errc::unavailable, "start a process: the sandbox has ended: " + settled_}};
   auto request = command_request::read(how.getSpec());
   if (!request)
     return answer{request.error()};
@@ -123,6 +125,7 @@ void process_table::told(const reaper::event& event) {
 }
 
 void process_table::settle_all(wire::Outcome::Kind kind, const std::string& cause) {
+  settled_ = cause;
   for (auto& e : entries_)
     e.of->settle(kind, cause);
 }

@@ -58,6 +58,7 @@ private:
   command_surroundings around_;
   file_errands& files_;
   entries entries_;
+  std::string settled_;                   ///< By what all were ended; empty: they were not.
   std::vector<kj::Own<process>> dropped_; ///< Whose output somebody still holds open.
 };
 

@@ -110,7 +110,8 @@ void close_all(const received& given) {
 // The rest runs in the child, between clone and exec.
 
 [[noreturn]] void fail(stage where, long answer) {
-  tell(verb::not_started, request.spawn.exec_id, static_cast<int>(-answer), where);
+  tell(verb::not_started, request.spawn.exec_id, static_cast<int>(-answer), where,
+       call(SYS_getpid));
   leave(127);
 }
 

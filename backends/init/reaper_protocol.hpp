@@ -101,7 +101,8 @@ struct event {
   std::int32_t value = 0; ///< not_started: an errno value.
   std::uint64_t exec_id = 0;
   stage where = stage::none; ///< not_started only.
-  std::int32_t pid = 0;      ///< exited, signalled: of the main process, inside the sandbox.
+  std::int32_t pid =
+    0; ///< not_started, exited, signalled: of the main process, inside the sandbox.
   /// Added by dsec-init's end to exited and signalled: the main process and the sandbox's root as
   /// the machine sees them; -1 if the child could not tell.
   std::int32_t pid_outside = -1;

@@ -2,13 +2,12 @@
 
 #include "backends/init/file_open.hpp"
 #include "backends/init/file_task.hpp"
+#include "backends/tree/draft.hpp"
 
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -63,14 +62,6 @@ int find(const file_request& request, int root, target& to) {
     path = link.starts_with('/') ? link : folder + link;
   }
   return ELOOP;
-}
-
-std::string draft_name() {
-  unsigned long long number = 0;
-  (void)!::getrandom(&number, sizeof number, 0);
-  char text[40];
-  std::snprintf(text, sizeof text, ".dsec-new-%016llx", number);
-  return text;
 }
 
 [[noreturn]] void refuse(int socket, int number) {

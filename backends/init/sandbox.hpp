@@ -51,6 +51,11 @@ public:
     return assigned_.sandbox_id;
   }
 
+  /// It has ended, and those who wait are being told.
+  bool ending() const {
+    return ending_;
+  }
+
   /// Says whether every answer has left this process. The gate's.
   std::function<bool()> all_sent = [] {
     return true;

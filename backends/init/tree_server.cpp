@@ -1,5 +1,6 @@
 #include "backends/init/tree_server.hpp"
 
+#include "backends/exception_text.hpp"
 #include "backends/init/init_server.hpp"
 #include "backends/init/tree_errand.hpp"
 #include "backends/init/wire_error.hpp"
@@ -66,7 +67,8 @@ public:
         .write(kj::mv(bytes))
         .then([this, &errand] {
           refused_ = !errand.archive().open();
-          KJ_REQUIRE(!refused_, "unpack: it has ended");
+          if (refused_)
+            kj::throwRecoverableException(KJ_EXCEPTION(FAILED, "unpack: it has ended"));
         })
         .attach(kj::mv(*work));
     }
@@ -209,7 +211,7 @@ kj::Promise<void> pack_tree(sandbox& in, std::string path, pack_context context)
       [context](kj::Exception&& e) mutable -> kj::Promise<void> {
         fill(context.getResults().initError(),
              {errc::unavailable, std::string{"pack: whoever took the archive has left: "}
-                                   + e.getDescription().cStr()});
+                                   + exception_text(e.getDescription().cStr())});
         return kj::READY_NOW;
       });
 }

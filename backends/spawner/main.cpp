@@ -109,12 +109,20 @@ int main(int count, char** arguments) {
   app.add_option("--data-dir", chosen.data_dir, "Layers, scratch, swap")->capture_default_str();
   app.add_option("--run-dir", chosen.run_dir, "Sockets, locks, mounts, log")->capture_default_str();
   app.add_option("--group", chosen.group, "Group whose members may use the socket, beside root");
-  app.add_option("--swap-bytes", chosen.swap_bytes, "Size of the swap file; 0: none");
-  app.add_option("--scratch-bytes", chosen.scratch_bytes, "Size of the scratch filesystem");
-  app.add_option("--warm", chosen.warm, "Network namespaces kept ready")->capture_default_str();
-  app.add_option("--blanks", chosen.blanks, "Sandboxes built ahead")->capture_default_str();
-  app.add_option("--idle-exit", chosen.idle_exit_s,
-                 "Ends after so many seconds without a connection and a sandbox; 0: never");
+  app.add_option("--swap-bytes", chosen.swap_bytes, "Size of the swap file; 0: none")
+    ->check(CLI::NonNegativeNumber);
+  app.add_option("--scratch-bytes", chosen.scratch_bytes, "Size of the scratch filesystem")
+    ->check(CLI::NonNegativeNumber);
+  app.add_option("--warm", chosen.warm, "Network namespaces kept ready")
+    ->capture_default_str()
+    ->check(CLI::NonNegativeNumber);
+  app.add_option("--blanks", chosen.blanks, "Sandboxes built ahead")
+    ->capture_default_str()
+    ->check(CLI::NonNegativeNumber);
+  app
+    .add_option("--idle-exit", chosen.idle_exit_s,
+                "Ends after so many seconds without a connection and a sandbox; 0: never")
+    ->check(CLI::NonNegativeNumber);
   app.add_flag("--foreground", chosen.foreground,
                "Stays in the foreground and logs to standard error");
   app.add_flag("--trace", chosen.trace, "Logs how long every stage of a create took");

@@ -1,5 +1,6 @@
 #include "backends/spawner/wire.hpp"
 
+#include "backends/exception_text.hpp"
 #include "backends/spawner/names.hpp"
 #include "schemas/spawner.capnp.h"
 
@@ -152,7 +153,7 @@ result<request> read_request(std::string_view datagram) {
         create->datagram = datagram;
     return read;
   } catch (const kj::Exception& e) {
-    return error{errc::corrupt, std::string{"read request: "} + e.getDescription().cStr()};
+    return error{errc::corrupt, "read request: " + exception_text(e.getDescription().cStr())};
   }
 }
 

@@ -8,10 +8,12 @@
 #include <fmt/format.h>
 #include <sys/xattr.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <set>
 #include <unistd.h>
 
 namespace dsec {
@@ -52,6 +54,24 @@ la_ssize_t read_bytes(archive* to, void* from, const void** bytes) {
   }
   *bytes = got->data();
   return static_cast<la_ssize_t>(got->size());
+}
+
+struct extended_attribute {
+  const char* name = nullptr;
+  const void* value = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// Each once: some archives say each of them in two ways.
+std::vector<extended_attribute> extended_of(archive_entry* entry) {
+  std::vector<extended_attribute> all;
+  std::set<std::string_view> names;
+  extended_attribute x;
+  archive_entry_xattr_reset(entry);
+  while (archive_entry_xattr_next(entry, &x.name, &x.value, &x.bytes) == ARCHIVE_OK)
+    if (names.insert(x.name).second)
+      all.push_back(x);
+  return all;
 }
 
 } // namespace
@@ -195,33 +215,34 @@ result<void> extraction::add(archive_entry* entry) {
 }
 
 result<void> extraction::add_file(const std::string& name, archive_entry* entry) {
-  auto at = free_place(name);
+  auto at = file_place(name);
   if (!at)
     return at.error();
-  const auto& [parent, last] = *at;
-  file_descriptor file{::openat(parent.get(), last.c_str(),
-                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
-  if (!file)
+  const auto& [parent, last, what] = *at;
+  draft file{parent.get()};
+  if (file.file() < 0)
     return failed("create", name, errno);
   auto with = attributes_of(entry);
   const timespec times[] = {with.modified, with.modified};
-  auto ok = copy_content(file.get(), name, archive_entry_size(entry));
-  if (ok && ::fchown(file.get(), with.uid, with.gid) != 0)
+  auto ok = copy_content(file.file(), name, archive_entry_size(entry));
+  if (ok && ::fchown(file.file(), with.uid, with.gid) != 0)
     ok = failed("change owner of", name, errno);
-  if (ok && ::fchmod(file.get(), with.mode) != 0)
+  if (ok && ::fchmod(file.file(), with.mode) != 0)
     ok = failed("change mode of", name, errno);
   if (ok)
-    ok = copy_extended(file.get(), name, entry);
-  if (ok && ::futimens(file.get(), times) != 0)
+    ok = copy_extended(file.file(), name, entry);
+  if (ok && ::futimens(file.file(), times) != 0)
     ok = failed("change time of", name, errno);
   if (!ok)
-    ::unlinkat(parent.get(), last.c_str(), 0);
-  else
-    ++done_.entries;
-  return ok;
+    return ok;
+  if (int number = file.place(last, what))
+    return failed("replace", name, number);
+  ++done_.entries;
+  return {};
 }
 
 result<void> extraction::copy_content(int file, const std::string& name, std::int64_t size) {
+  std::int64_t end = 0;
   for (;;) {
     const void* bytes = nullptr;
     std::size_t count = 0;
@@ -243,23 +264,20 @@ result<void> extraction::copy_content(int file, const std::string& name, std::in
       offset += done;
       count -= static_cast<std::size_t>(done);
     }
+    end = std::max<std::int64_t>(end, offset);
   }
   // A sparse file may end in a hole.
-  if (::ftruncate(file, size) != 0)
+  if (end != size && ::ftruncate(file, size) != 0)
     return failed("write", name, errno);
   return {};
 }
 
 result<void> extraction::copy_extended(int file, const std::string& name, archive_entry* entry) {
-  archive_entry_xattr_reset(entry);
-  const char* key = nullptr;
-  const void* value = nullptr;
-  std::size_t bytes = 0;
-  while (archive_entry_xattr_next(entry, &key, &value, &bytes) == ARCHIVE_OK) {
-    std::string_view attribute = key;
+  for (const auto& each : extended_of(entry)) {
+    std::string_view attribute = each.name;
     bool kept = attribute.starts_with("user.") || (layer() && attribute == "security.capability");
     kept = kept && !attribute.starts_with("user.overlay.");
-    bool set = kept && ::fsetxattr(file, key, value, bytes, 0) == 0;
+    bool set = kept && ::fsetxattr(file, each.name, each.value, each.bytes, 0) == 0;
     if (!set && layer() && kept)
       return failed("set attribute of", name, errno);
     if (kept && !set && stops_everything(errno))
@@ -274,7 +292,7 @@ result<void> extraction::add_directory(const std::string& name, archive_entry* e
   auto at = find_place(name);
   if (!at)
     return at.error();
-  const auto& [parent, last] = *at;
+  const auto& [parent, last, _] = *at;
 
   struct stat status {};
 
@@ -288,67 +306,11 @@ result<void> extraction::add_directory(const std::string& name, archive_entry* e
     return failed("replace", name, errno);
   if (::mkdirat(parent.get(), last.c_str(), layer() ? 0755 : 0700) != 0 && errno != EEXIST)
     return failed("make folder", name, errno);
+  for (const auto& each : extended_of(entry))
+    if (!layer())
+      refuse(fmt::format("moved without its attribute {}", printable(each.name)));
   ++done_.entries;
   return remember(name, attributes_of(entry));
-}
-
-result<void> extraction::add_symlink(const std::string& name, archive_entry* entry) {
-  const char* target = archive_entry_symlink(entry);
-  if (!target || !*target) {
-    refuse("link to nothing");
-    return {};
-  }
-  if (layer() && climbs_out(name, target)) {
-    refuse(fmt::format("link out of the tree, to {}", printable(target)));
-    return {};
-  }
-  auto at = free_place(name);
-  if (!at)
-    return at.error();
-  const auto& [parent, last] = *at;
-  if (::symlinkat(target, parent.get(), last.c_str()) != 0)
-    return failed("link", name, errno);
-  auto with = attributes_of(entry);
-  if (::fchownat(parent.get(), last.c_str(), with.uid, with.gid, AT_SYMLINK_NOFOLLOW) != 0)
-    return failed("change owner of", name, errno);
-  const timespec times[] = {with.modified, with.modified};
-  if (::utimensat(parent.get(), last.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0)
-    return failed("change time of", name, errno);
-  ++done_.entries;
-  return {};
-}
-
-result<void> extraction::add_hard_link(const std::string& name, std::string_view raw_target) {
-  auto target = archive_path(raw_target);
-  if (target && !target->empty())
-    target = name_of(raw_target);
-  if (!target || target->empty()) {
-    refuse(fmt::format("hard link out of the tree, to {}", printable(raw_target)));
-    return {};
-  }
-  if (*target == name)
-    return {};
-  auto [source_name, source_last] = split(*target);
-  auto source = open_folder(source_name);
-
-  struct stat status {};
-
-  bool linkable =
-    source && ::fstatat(source->get(), source_last.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0
-    && (layer() ? !S_ISDIR(status.st_mode) : S_ISREG(status.st_mode) || S_ISLNK(status.st_mode));
-  if (!linkable) {
-    refuse(fmt::format("hard link to {}, which is no file before it", printable(raw_target)));
-    failed_number_ = 0;
-    return {};
-  }
-  auto at = free_place(name);
-  if (!at)
-    return at.error();
-  const auto& [parent, last] = *at;
-  if (::linkat(source->get(), source_last.c_str(), parent.get(), last.c_str(), 0) != 0)
-    return failed("link", name, errno);
-  ++done_.entries;
-  return {};
 }
 
 result<void> extract_archive(archive_source& from, int root, const extract_rules& rules,

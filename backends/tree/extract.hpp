@@ -21,8 +21,8 @@ struct extract_rules {
     /// The archive joins a tree that others change meanwhile. No link is followed, wherever it
     /// leads. A file replaces a file or link; a directory joins a directory; else the entry is
     /// refused. Everything is owned by the caller's effective user and group; set-user-ID,
-    /// set-group-ID and attributes other than user.* are left off and told. Only what stops
-    /// everything (a full disk, a damaged archive) ends it.
+    /// set-group-ID, attributes of files other than user.*, and those of directories are left off
+    /// and told. Only what stops everything (a full disk, a damaged archive) ends it.
     tree,
   };
 
@@ -39,9 +39,10 @@ using on_refusal = std::function<void(std::string_view path, std::string_view wh
 /// Unpacks a tar archive (gzip, bzip2, xz, zstd, lz4 or plain) below the open directory `root`,
 /// with modes, times, holes, links and byte-exact names. Never anything outside of `root`: absolute
 /// names and names with "..", hard links to outside, devices, FIFOs and sockets are refused. Reads
-/// `from` to its end. A file that could not be completed is removed. exhausted: disk full. corrupt:
-/// damaged, or no tar. `what` begins every message. Blocks. `done` counts what was unpacked, also
-/// when it fails.
+/// `from` to its end. Whatever a file replaces stays until the new one is complete (draft.hpp), so
+/// for that long the disk holds both; a file that could not be completed is removed. exhausted:
+/// disk full. corrupt: damaged, or no tar. `what` begins every message. Blocks. `done` counts what
+/// was unpacked, also when it fails.
 result<void> extract_archive(archive_source& from, int root, const extract_rules& rules,
                              std::string_view what, const on_refusal& refused, tree_report& done);
 

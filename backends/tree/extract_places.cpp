@@ -51,10 +51,18 @@ result<extraction::place> extraction::find_place(const std::string& name) {
   return place{std::move(*parent), std::move(last)};
 }
 
-result<extraction::place> extraction::free_place(const std::string& name) {
+result<extraction::place> extraction::file_place(const std::string& name) {
   auto at = find_place(name);
-  if (at && ::unlinkat(at->folder.get(), at->name.c_str(), 0) != 0 && errno != ENOENT)
-    return failed("replace", name, errno);
+  if (!at)
+    return at;
+
+  struct stat status {};
+
+  if (::fstatat(at->folder.get(), at->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno == ENOENT ? std::move(at) : failed("replace", name, errno);
+  if (S_ISDIR(status.st_mode))
+    return failed("replace", name, EISDIR);
+  at->what = replacing::something;
   return at;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/rootfs/file_descriptor.hpp"
+#include "backends/tree/draft.hpp"
 #include "backends/tree/extract.hpp"
 
 #include <sys/stat.h>
@@ -40,6 +41,7 @@ private:
   struct place {
     file_descriptor folder;
     std::string name;
+    replacing what = replacing::nothing;
   };
 
   bool layer() const {
@@ -60,9 +62,12 @@ private:
   result<void> copy_content(int file, const std::string& name, std::int64_t size);
   result<void> copy_extended(int file, const std::string& name, archive_entry* entry);
   result<void> add_directory(const std::string& name, archive_entry* entry);
+  attributes attributes_of(archive_entry* entry);
+
+  // -- extract_links.cpp
+
   result<void> add_symlink(const std::string& name, archive_entry* entry);
   result<void> add_hard_link(const std::string& name, std::string_view raw_target);
-  attributes attributes_of(archive_entry* entry);
 
   // -- extract_places.cpp: where they go
 
@@ -71,8 +76,8 @@ private:
   /// The same, and makes what is missing of it: archives need not hold every folder.
   result<file_descriptor> make_folder(const std::string& name);
   result<place> find_place(const std::string& name);
-  /// The same, with nothing there: later entries replace earlier ones, but never a folder.
-  result<place> free_place(const std::string& name);
+  /// The same, where a file may be placed: later entries replace earlier ones, but never a folder.
+  result<place> file_place(const std::string& name);
   /// For later: writing into a folder changes its time.
   result<void> remember(std::string name, const attributes& with);
   result<void> finish_directories();

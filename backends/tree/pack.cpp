@@ -190,6 +190,8 @@ packing::add_directory(int folder, const char* name, const std::string& path, co
       ::close(fd);
     return {};
   }
+  for (const auto& each : attributes_of(fd))
+    refuse(path, fmt::format("moved without its attribute {}", printable(each.name)));
   if (auto ok = write_header(new_entry(path, what)); !ok)
     return ok;
   for (;;) {
@@ -241,44 +243,101 @@ packing::add_file(int folder, const char* name, const std::string& path, const f
   file_descriptor file{
     ::openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
   found opened;
-  if (!file || ::statx(file.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &opened) != 0
-      || !S_ISREG(opened.stx_mode)) {
-    if (what.stx_nlink > 1)
-      linked_.erase({what.stx_dev_major, what.stx_dev_minor, what.stx_ino});
-    refuse(path, file ? "it turned into something else" : std::strerror(errno));
-    return {};
-  }
-  if (opened.stx_size > file_bytes_max) {
-    linked_.erase({opened.stx_dev_major, opened.stx_dev_minor, opened.stx_ino});
-    refuse(path, "larger than 1 PiB");
-    return {};
-  }
-  auto* x = new_entry(path, opened);
-  archive_entry_set_size(x, static_cast<la_int64_t>(opened.stx_size));
+  if (!file || ::statx(file.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &opened) != 0)
+    return left_out(path, what, std::strerror(errno));
+  if (!S_ISREG(opened.stx_mode))
+    return left_out(path, what, "it turned into something else");
+  if (opened.stx_size > file_bytes_max)
+    return left_out(path, what, "larger than 1 PiB");
   auto data = data_ranges(file.get(), opened.stx_size, opened.stx_blocks * 512);
-  if (data.has_holes)
-    for (const auto& range : data.ranges)
-      archive_entry_sparse_add_entry(x, range.offset, range.bytes);
-  for (const auto& each : attributes_of(file.get()))
+  if (data.has_holes || opened.stx_size > bytes_read_first)
+    return add_large(file.get(), path, opened, data);
+  std::string held;
+  auto content = content_of(file.get(), opened.stx_size, held);
+  if (content.number == EFBIG)
+    return left_out(path, what,
+                    fmt::format("it says that it has 0 bytes and has more than {}, which is the "
+                                "limit for such a file",
+                                unsized_bytes_max));
+  if (content.number != 0)
+    return left_out(path, what, std::strerror(content.number));
+  auto* x = new_file_entry(file.get(), path, opened);
+  archive_entry_set_size(x, static_cast<la_int64_t>(content.bytes.size()));
+  if (auto ok = write_header(x); !ok)
+    return ok;
+  auto count = static_cast<la_ssize_t>(content.bytes.size());
+  if ((count > 0 && archive_write_data(to_, content.bytes.data(), content.bytes.size()) != count)
+      || archive_write_finish_entry(to_) < ARCHIVE_WARN)
+    return stopped();
+  done_.bytes += content.bytes.size();
+  auto now = how_it_is(file.get());
+  if (now.stx_size != opened.stx_size)
+    refuse(path, fmt::format("its size changed while it was read; moved with the {} bytes that it "
+                             "had then",
+                             count));
+  else
+    tell_if_written(path, opened, now);
+  return {};
+}
+
+result<void> packing::left_out(const std::string& path, const found& what, std::string_view why) {
+  // Its next name may have better luck.
+  if (what.stx_nlink > 1)
+    linked_.erase({what.stx_dev_major, what.stx_dev_minor, what.stx_ino});
+  refuse(path, why);
+  return {};
+}
+
+archive_entry* packing::new_file_entry(int file, const std::string& path, const found& of) {
+  auto* x = new_entry(path, of);
+  for (const auto& each : attributes_of(file))
     if (each.name.starts_with("user.") && !each.name.starts_with("user.overlay."))
       archive_entry_xattr_add_entry(x, each.name.c_str(), each.value.data(), each.value.size());
     else
       refuse(path, fmt::format("moved without its attribute {}", printable(each.name)));
+  return x;
+}
+
+packing::found packing::how_it_is(int file) {
+  found now{};
+  if (::statx(file, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &now) != 0)
+    now.stx_size = ~std::uint64_t{0};
+  return now;
+}
+
+void packing::tell_if_written(const std::string& path, const found& before, const found& now) {
+  if (now.stx_mtime.tv_sec != before.stx_mtime.tv_sec
+      || now.stx_mtime.tv_nsec != before.stx_mtime.tv_nsec)
+    refuse(path, "moved, but it was written while it was read");
+}
+
+result<void>
+packing::add_large(int file, const std::string& path, const found& opened, const file_data& data) {
+  // Better left out than a file of zeros.
+  if (char first; ::pread(file, &first, 1, data.ranges.front().offset) < 0)
+    return left_out(path, opened, std::strerror(errno));
+  auto* x = new_file_entry(file, path, opened);
+  archive_entry_set_size(x, static_cast<la_int64_t>(opened.stx_size));
+  if (data.has_holes)
+    for (const auto& range : data.ranges)
+      archive_entry_sparse_add_entry(x, range.offset, range.bytes);
   if (auto ok = write_header(x); !ok)
     return ok;
-  bool complete = true;
-  auto ok = copy_ranges(to_, file.get(), data, opened.stx_size, done_.bytes, complete);
+  reading done;
+  auto ok = copy_ranges(to_, file, data, opened.stx_size, done);
+  done_.bytes += done.bytes;
   if (!ok || archive_write_finish_entry(to_) < ARCHIVE_WARN)
     return stopped();
-  found now;
-  bool known = ::statx(file.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &now) == 0;
-  if (!complete || !known || now.stx_size != opened.stx_size)
+  auto now = how_it_is(file);
+  if (done.number != 0)
+    refuse(path, fmt::format("moved, but with zeros where it could not be read: {}",
+                             std::strerror(done.number)));
+  else if (!done.complete || now.stx_size != opened.stx_size)
     refuse(path, fmt::format("its size changed while it was read; moved with the {} bytes that it "
                              "began with, zeros where they were gone",
                              opened.stx_size));
-  else if (now.stx_mtime.tv_sec != opened.stx_mtime.tv_sec
-           || now.stx_mtime.tv_nsec != opened.stx_mtime.tv_nsec)
-    refuse(path, "moved, but it was written while it was read");
+  else
+    tell_if_written(path, opened, now);
   return {};
 }
 

@@ -14,7 +14,38 @@ namespace dsec {
 namespace {
 
 constexpr std::size_t ranges_max = 4096;
-constexpr std::size_t piece_bytes = 256 << 10;
+constexpr std::size_t piece_bytes = bytes_read_first;
+
+std::vector<char>& piece() {
+  static std::vector<char> thread_local buffer(piece_bytes);
+  return buffer;
+}
+
+/// As `::read`, again if a signal came.
+ssize_t read_some(int file, char* to, std::size_t bytes) {
+  ssize_t n;
+  do
+    n = ::read(file, to, bytes);
+  while (n < 0 && errno == EINTR);
+  return n;
+}
+
+/// What follows `begun`, to the end that only reading tells.
+file_content read_on(int file, std::string_view begun, std::string& all) {
+  all = begun;
+  for (;;) {
+    const auto at = all.size();
+    all.resize(at + piece_bytes);
+    const auto n = read_some(file, all.data() + at, piece_bytes);
+    all.resize(at + static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+    if (n < 0)
+      return {{}, errno};
+    if (n == 0)
+      return {all};
+    if (all.size() > unsized_bytes_max)
+      return {{}, EFBIG};
+  }
+}
 
 /// As many as libarchive takes at once: it passes over those that are holes without reading them,
 /// and an agent may make holes of any size.
@@ -64,6 +95,30 @@ file_data data_ranges(int file, std::uint64_t size, std::uint64_t allocated) {
   return found;
 }
 
+file_content content_of(int file, std::uint64_t size, std::string& held) {
+  auto& buffer = piece();
+  if (size == 0) {
+    const auto n = read_some(file, buffer.data(), buffer.size());
+    if (n <= 0)
+      return {{}, n < 0 ? errno : 0};
+    return read_on(file, {buffer.data(), static_cast<std::size_t>(n)}, held);
+  }
+  const auto most = std::min<std::size_t>(size, buffer.size());
+  std::size_t count = 0;
+  while (count < most) {
+    // Whoever looked for holes has moved in it.
+    const auto n = ::pread(file, buffer.data() + count, most - count, static_cast<off_t>(count));
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return {{}, errno};
+    if (n == 0)
+      break;
+    count += static_cast<std::size_t>(n);
+  }
+  return {{buffer.data(), count}};
+}
+
 std::vector<file_attribute> attributes_of(int file) {
   auto bytes = ::flistxattr(file, nullptr, 0);
   if (bytes <= 0)
@@ -87,10 +142,9 @@ std::vector<file_attribute> attributes_of(int file) {
   return all;
 }
 
-bool copy_ranges(archive* to, int file, const file_data& data, std::uint64_t size,
-                 std::uint64_t& bytes, bool& complete) {
+bool copy_ranges(archive* to, int file, const file_data& data, std::uint64_t size, reading& done) {
   static const std::string_view zeros = many_zeros();
-  static std::vector<char> thread_local buffer(piece_bytes);
+  auto& buffer = piece();
   std::int64_t at = 0;
   auto put = [&](const char* from, std::size_t count) {
     at += static_cast<std::int64_t>(count);
@@ -107,15 +161,16 @@ bool copy_ranges(archive* to, int file, const file_data& data, std::uint64_t siz
     const auto end = range.offset + range.bytes;
     if (!fill_until(range.offset, zeros.size()))
       return false;
-    while (complete && at < end) {
+    while (done.complete && at < end) {
       auto want = std::min<std::int64_t>(end - at, buffer.size());
       auto n = ::pread(file, buffer.data(), static_cast<std::size_t>(want), at);
       if (n < 0 && errno == EINTR)
         continue;
-      complete = n > 0;
-      if (!complete)
+      done.complete = n > 0;
+      done.number = n < 0 ? errno : 0;
+      if (!done.complete)
         break;
-      bytes += static_cast<std::uint64_t>(n);
+      done.bytes += static_cast<std::uint64_t>(n);
       if (!put(buffer.data(), static_cast<std::size_t>(n)))
         return false;
     }

@@ -2,6 +2,7 @@
 
 #include "backends/rootfs/file_descriptor.hpp"
 #include "backends/tree/pack.hpp"
+#include "backends/tree/pack_file.hpp"
 
 #include <sys/stat.h>
 
@@ -52,6 +53,14 @@ private:
   result<void>
   add_directory(int folder, const char* name, const std::string& path, const found& what);
   result<void> add_file(int folder, const char* name, const std::string& path, const found& what);
+  /// One whose size is told before it is read.
+  result<void>
+  add_large(int file, const std::string& path, const found& opened, const file_data& data);
+  result<void> left_out(const std::string& path, const found& what, std::string_view why);
+  archive_entry* new_file_entry(int file, const std::string& path, const found& of);
+  /// Of a size that no file has, if it cannot be told.
+  static found how_it_is(int file);
+  void tell_if_written(const std::string& path, const found& before, const found& now);
   /// True if its content is in the archive under another name.
   bool add_known_link(const std::string& path, const found& what, result<void>& outcome);
 

@@ -73,11 +73,12 @@ int main(int argc, char** argv) {
     sub->add_option("--sandboxes", options.sandboxes)
       ->capture_default_str()
       ->check(CLI::Range(1, 4000));
-    sub->add_option("--seed", options.seed)->capture_default_str();
+    sub->add_option("--seed", options.seed)->capture_default_str()->check(CLI::NonNegativeNumber);
     sub->add_option("--speed", options.speed, "divides think times")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-    sub->add_option("--steps-max", options.steps_max, "cuts trajectories; 0: whole");
+    sub->add_option("--steps-max", options.steps_max, "cuts trajectories; 0: whole")
+      ->check(CLI::NonNegativeNumber);
     sub->add_flag("--no-preempt", no_preempt);
     sub->add_flag("--quiet", options.quiet);
   };
@@ -92,7 +93,9 @@ int main(int argc, char** argv) {
   training(whole);
   whole->add_option("--kill-at", kill_at, "random | every-point: rounds of kills instead")
     ->check(CLI::IsMember({"random", "every-point"}));
-  whole->add_option("--rounds", kills.rounds, "of random kills")->capture_default_str();
+  whole->add_option("--rounds", kills.rounds, "of random kills")
+    ->capture_default_str()
+    ->check(CLI::NonNegativeNumber);
   whole->add_option("--stride", kills.stride, "takes every n-th point")->check(CLI::Range(1, 1000));
   bool serve = false;
   whole->add_flag("--serve", serve, "rounds of killing `dsec serve` instead");

@@ -12,9 +12,9 @@ int main(int count, char** words) {
   program.add_option("--run-dir", terms.run_dir)->required();
   program.add_option("--base", terms.base)->required();
   program.add_option("--notices", terms.notices)->required();
-  program.add_option("--sandboxes", terms.sandboxes);
-  program.add_option("--seconds", terms.seconds);
-  program.add_option("--seed", terms.seed);
+  program.add_option("--sandboxes", terms.sandboxes)->check(CLI::NonNegativeNumber);
+  program.add_option("--seconds", terms.seconds)->check(CLI::NonNegativeNumber);
+  program.add_option("--seed", terms.seed)->check(CLI::NonNegativeNumber);
   CLI11_PARSE(program, count, words);
   return dsec::bench::run_soak_node(terms);
 }

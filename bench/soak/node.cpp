@@ -13,9 +13,11 @@
 #include <sys/prctl.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <csignal>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -70,19 +72,20 @@ public:
 
   void work() {
     const auto until = within(std::chrono::seconds{terms_.seconds});
-    std::atomic<bool> over{false};
-    std::jthread teller{[&] {
-      while (!over) {
-        std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    std::jthread teller{[&](const std::stop_token& over) {
+      std::mutex mutex;
+      std::condition_variable_any ended;
+      std::unique_lock lock{mutex};
+      while (!ended.wait_for(lock, over, std::chrono::milliseconds{200},
+                             [&] { return over.stop_requested(); }))
         to_.tell_verbs();
-      }
     }};
     in_threads([&](unsigned number) {
       std::mt19937_64 random{terms_.seed + number};
       while (std::chrono::steady_clock::now() < until)
         turn(random);
     });
-    over = true;
+    teller.request_stop();
     teller.join();
     to_.tell_verbs();
   }

@@ -1,35 +1,30 @@
 #include "sdk/cli/clock_options.hpp"
 
-#include "sdk/cli/environment_options.hpp"
+#include "sdk/cli/numbers.hpp"
 
-#include <charconv>
 #include <tuple>
 
 namespace dsec {
 
 namespace {
 
-constexpr double seconds_max = static_cast<double>(clock_max.count()) / 1000;
+constexpr double clock_s_max = static_cast<double>(clock_max.count()) / 1000;
 
 result<std::chrono::milliseconds>
 parse_time(const char* name, const std::string& text, std::chrono::milliseconds before) {
   bool more = text.starts_with('+');
-  const char* begin = text.data() + (more ? 1 : 0);
-  const char* end = text.data() + text.size();
-  double seconds = 0;
-  auto [read, failed] = std::from_chars(begin, end, seconds);
-  if (failed != std::errc{} || read != end)
-    return error{errc::invalid_argument,
-                 fmt::format("{} \"{}\": a number of seconds, or +SECONDS for more than there was",
-                             name, text)};
-  auto thousandths = parse_thousandths(name, seconds, 0, seconds_max);
-  if (!thousandths)
-    return thousandths.error();
-  if (more && before.count() == 0)
+  auto time = parse_seconds(name, more ? text.substr(1) : text, clock_s_max);
+  if (!time || !more)
+    return time;
+  if (before.count() == 0)
     return error{errc::invalid_argument,
                  fmt::format("{} \"{}\": that clock does not run, so there is nothing to add to",
                              name, text)};
-  return std::chrono::milliseconds{*thousandths} + (more ? before : std::chrono::milliseconds{0});
+  if (*time + before > clock_max)
+    return error{errc::invalid_argument,
+                 fmt::format("{} is {}, on top of {} s; at most {} s together", name, text,
+                             static_cast<double>(before.count()) / 1000, clock_s_max)};
+  return *time + before;
 }
 
 } // namespace
@@ -60,6 +55,9 @@ result<sandbox_clocks> clock_options::apply(sandbox_clocks on) const {
       return time.error();
     *to = *time;
   }
+  if (!on_idle.empty() && on.idle_timeout.count() == 0)
+    return error{errc::invalid_argument,
+                 fmt::format("--on-idle {}: nothing follows without an --idle", on_idle)};
   if (!on_idle.empty())
     on.on_idle = on_idle == "stop" ? idle_action::stop : idle_action::reclaim;
   if (auto valid = validate(on); !valid)

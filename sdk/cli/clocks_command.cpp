@@ -14,14 +14,14 @@ std::string seconds(std::chrono::milliseconds x) {
 }
 
 /// `left`: nothing is known of what is left, as of one that has not started.
-void print_clocks(const sandbox_clocks& x, const sandbox_stats* left, bool json) {
+result<void> print_clocks(const sandbox_clocks& x, const sandbox_stats* left, bool json) {
   if (json) {
     auto out = as_json(x);
     if (left) {
       out["time_to_live_left_ms"] = left->time_to_live_left.count();
       out["rollout_budget_left_ms"] = left->rollout_budget_left.count();
     }
-    return fmt::print("{}\n", out.dump());
+    return print_json(std::move(out));
   }
   auto of = [](std::chrono::milliseconds total, const std::chrono::milliseconds* rest) {
     if (total.count() == 0)
@@ -38,14 +38,13 @@ void print_clocks(const sandbox_clocks& x, const sandbox_stats* left, bool json)
   }
   if (x.idle_timeout.count() != 0)
     rows.back().back() = std::string{to_string(x.on_idle)};
-  print_table(rows);
+  return print_table(rows);
 }
 
 result<void> show(client& at, wire::Sandbox::Client of, const sandbox_clocks& x, bool json) {
   auto answer = wait(at, of.statsRequest().send());
   auto left = answer ? std::optional{wire::read(answer->getStats())} : std::nullopt;
-  print_clocks(x, left ? &*left : nullptr, json);
-  return {};
+  return print_clocks(x, left ? &*left : nullptr, json);
 }
 
 } // namespace
@@ -57,7 +56,7 @@ void add_clocks_command(CLI::App& app, cli_options& options) {
   auto wanted = std::make_shared<clock_options>();
   command->add_option("sandbox", *id, "Its id")->required();
   wanted->add_to(*command);
-  command->add_flag("--json", options.json, "As JSON");
+  command->add_flag("--json", options.json, "As JSON, also after they were set");
   command->footer("Times are totals from where a clock began; +SECONDS extends by so much.");
   command->callback([&options, id, wanted] {
     options.with_client([&](client& at) -> result<void> {
@@ -79,7 +78,9 @@ void add_clocks_command(CLI::App& app, cli_options& options) {
       auto set = target.setClocksRequest();
       wire::write(*next, set.initClocks());
       auto done = wait(at, set.send());
-      return done ? result<void>{} : result<void>{done.error()};
+      if (!done)
+        return done.error();
+      return options.json ? show(at, target, *next, true) : result<void>{};
     });
   });
 }

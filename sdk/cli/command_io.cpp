@@ -1,6 +1,7 @@
 #include "sdk/cli/command_io.hpp"
 
 #include "backends/container/byte_stream.hpp"
+#include "backends/container/wire.hpp"
 #include "sdk/cli/own_input.hpp"
 #include "sdk/cli/own_output.hpp"
 #include "sdk/front/convert.hpp"
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <memory>
+#include <optional>
 #include <unistd.h>
 
 namespace dsec {
@@ -36,16 +38,21 @@ private:
   std::shared_ptr<own_output> to_;
 };
 
-kj::Promise<void>
-pump(kj::AsyncInputStream& from, wire::ByteSink::Client to, kj::ArrayPtr<kj::byte> buffer) {
-  return from.tryRead(buffer.begin(), 1, buffer.size())
-    .then([&from, to, buffer](std::size_t n) mutable -> kj::Promise<void> {
-      if (n == 0)
-        return to.endRequest().send().ignoreResult();
+/// Of an input that broke off, the end is never said.
+kj::Promise<void> pump(own_input& from, wire::ByteSink::Client to, std::function<void()> broke) {
+  return from.read().then(
+    [&from, to, broke = std::move(broke)](std::string bytes) mutable -> kj::Promise<void> {
+      if (bytes.empty()) {
+        if (from.failed() == 0)
+          return to.endRequest().send().ignoreResult();
+        broke();
+        return kj::NEVER_DONE;
+      }
       auto request = to.writeRequest();
-      request.setBytes(buffer.slice(0, n));
-      return request.send().then(
-        [&from, to, buffer]() mutable { return pump(from, kj::mv(to), buffer); });
+      request.setBytes(wire::bytes(bytes));
+      return request.send().then([&from, to, broke = std::move(broke)]() mutable {
+        return pump(from, kj::mv(to), std::move(broke));
+      });
     });
 }
 
@@ -63,6 +70,15 @@ say_if_cut(own_output& err, const char* name, std::uint64_t bytes, std::uint64_t
                                all_bytes, bytes));
 }
 
+/// Of a command that was under way when the connection to the runtime broke.
+exec_result lost_with_the_runtime(const kj::Exception& e) {
+  exec_result x;
+  x.outcome.kind = outcome_kind::node_lost;
+  x.outcome.cause = "the runtime is gone, and what became of the command is unknown ("
+                    + wire::broken("talk to the runtime", e).message + ")";
+  return x;
+}
+
 } // namespace
 
 int exit_code_of(const exec_result& x) {
@@ -73,23 +89,21 @@ int exit_code_of(const exec_result& x) {
   case outcome_kind::signalled:
     return 128 + o.code;
   case outcome_kind::timed_out:
-    fmt::print(stderr, "dsec: the deadline passed\n");
+    complain("the deadline passed");
     return exit_late;
   case outcome_kind::oom_killed:
-    fmt::print(stderr, "dsec: out of memory (limit {} bytes, peak {})\n", o.limit_bytes,
-               o.peak_bytes);
+    complain("out of memory (limit {} bytes, peak {})", o.limit_bytes, o.peak_bytes);
     return exit_killed;
   case outcome_kind::disk_full:
-    fmt::print(stderr, "dsec: the disk limit was reached ({} of {} bytes)\n", o.peak_bytes,
-               o.limit_bytes);
+    complain("the disk limit was reached ({} of {} bytes)", o.peak_bytes, o.limit_bytes);
     return o.code;
   case outcome_kind::pids_limit:
-    fmt::print(stderr, "dsec: the process limit was reached\n");
+    complain("the process limit was reached");
     return o.code != 0 ? o.code : exit_not_invoked;
   default:
     break;
   }
-  fmt::print(stderr, "dsec: {}{}{}\n", o.kind, o.cause.empty() ? "" : ": ", o.cause);
+  complain("{}{}{}", o.kind, o.cause.empty() ? "" : ": ", o.cause);
   bool ours = o.kind == outcome_kind::infrastructure || o.kind == outcome_kind::node_lost;
   return ours ? exit_failure : exit_killed;
 }
@@ -100,6 +114,8 @@ int exit_code_of(const error& x) {
     return exit_no_program;
   case errc::not_executable:
     return exit_not_invoked;
+  case errc::expired:
+    return exit_killed;
   default:
     return exit_failure;
   }
@@ -135,15 +151,10 @@ result<exec_result> run_command(client& at, interrupts& heard, wire::Sandbox::Cl
   }
 
   kj::Promise<void> input = kj::READY_NOW;
-  auto buffer = kj::heapArray<kj::byte>(stream_piece_bytes);
-  kj::Own<kj::AsyncInputStream> from;
+  std::optional<own_input> from;
   if (streamed_input) {
-    if (int fd = input_as_pipe(); fd >= 0) {
-      from =
-        at.io.lowLevelProvider->wrapInputFd(fd, kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP
-                                                  | kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC);
-      input = pump(*from, started.getStdin(), buffer).eagerlyEvaluate([](kj::Exception&&) {});
-    }
+    from.emplace(at);
+    input = pump(*from, started.getStdin(), cancel).eagerlyEvaluate([](kj::Exception&&) {});
   }
 
   kj::Promise<void> signalling = kj::READY_NOW;
@@ -176,9 +187,17 @@ result<exec_result> run_command(client& at, interrupts& heard, wire::Sandbox::Cl
   });
 
   using answer_type = capnp::Response<wire::ExecHandle::WaitResults>;
-  kj::Promise<answer_type> ended = exec.waitRequest().send();
+  std::optional<exec_result> lost;
+  kj::Promise<answer_type> ended =
+    exec.waitRequest().send().catch_([&](kj::Exception&& e) -> kj::Promise<answer_type> {
+      lost = lost_with_the_runtime(e);
+      return kj::mv(e);
+    });
   auto given_up = gave_up.promise.then([]() -> kj::Promise<answer_type> { return kj::NEVER_DONE; });
   auto answer = wait(at, ended.exclusiveJoin(kj::mv(given_up)));
+  // A step can be asked for again.
+  if (!answer && lost && !spec.step)
+    return *std::move(lost);
   if (!answer)
     return answer.error();
   auto x = wire::read(answer->getResult());
@@ -200,6 +219,8 @@ result<exec_result> run_command(client& at, interrupts& heard, wire::Sandbox::Cl
     return errno_error(out.failed(), "write standard output");
   if (err.failed() != 0)
     return errno_error(err.failed(), "write standard error");
+  if (from && from->failed() != 0)
+    return errno_error(from->failed(), "read standard input");
   return x;
 }
 

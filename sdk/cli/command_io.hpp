@@ -21,7 +21,9 @@ inline constexpr auto exit_codes_help =
   "Exit code: the command's own; 128 + N if signal N ended it; 124 its deadline passed;\n"
   "125 dsec itself failed; 126 the program cannot be executed, or the sandbox's process limit\n"
   "let no process start; 127 there is no such program; 137 killed: out of memory, cancelled,\n"
-  "or its sandbox ended.\n"
+  "or its sandbox ended.";
+
+inline constexpr auto signals_help =
   "Ctrl-C and SIGTERM go to the command's process group, as on a terminal; a second one kills\n"
   "its whole process tree, also if it is detached or a step; a third one ends dsec alone.";
 
@@ -37,7 +39,7 @@ int exit_code_of(const error& x);
 /// if the runtime does not answer within 15 s); a third ends this program. With `streamed_input`,
 /// standard input follows `spec.stdin_bytes`. Says on standard error if only a part of the output
 /// was kept. When an output stream cannot be written, the command is cancelled unless it is
-/// detached or a step, and that is the error.
+/// detached or a step, and that is the error; so is standard input that cannot be read, of any.
 result<exec_result> run_command(client& at, interrupts& heard, wire::Sandbox::Client in,
                                 const exec_spec& spec, bool streamed_input, bool detached);
 

@@ -1,4 +1,6 @@
 #include "sdk/cli/options.hpp"
+#include "sdk/cli/shown.hpp"
+#include "sdk/cli/standard_output.hpp"
 #include "sdk/cli/tree_copy.hpp"
 
 namespace dsec {
@@ -18,9 +20,14 @@ constexpr auto copy_help =
   "or\n"
   "compressed) on standard input, which is unpacked in the directory DST; \"-\" as DST is a tar\n"
   "archive on standard output. Whatever is left out (devices, sockets, FIFOs, set-user-ID bits,\n"
-  "names that lead outside) is told on standard error. For files of any size: what other verbs "
-  "read\n"
-  "through dsec serve is limited to 4 MiB.\n"
+  "names that lead outside) is told on standard error. A file is replaced when the new one is "
+  "complete:\n"
+  "whatever ends the copy before, the old one stays; until then the disk holds both. Of a file "
+  "that "
+  "says\n"
+  "it has no bytes (in /proc, /sys), what it contains is copied, at most 32 MiB. For files of any "
+  "size:\n"
+  "what other verbs read through dsec serve is limited to 4 MiB.\n"
   "Exit code: 0 all is copied; 1 something was left out; 125 it failed.";
 
 /// SANDBOX:PATH, or a path of ours.
@@ -47,9 +54,9 @@ result<tree_report> copy(client& at, wire::Sandbox::Client in, const place& from
 /// Returns the exit code.
 int tell(const tree_report& done) {
   for (const auto& x : done.refused)
-    fmt::print(stderr, "dsec: {}: {}\n", x.path, x.why);
+    complain("{}: {}", shown(x.path), x.why);
   if (done.refused_total > done.refused.size())
-    fmt::print(stderr, "dsec: and {} more\n", done.refused_total - done.refused.size());
+    complain("and {} more", done.refused_total - done.refused.size());
   return done.refused_total == 0 ? 0 : exit_refused;
 }
 

@@ -134,10 +134,7 @@ void add_doctor_command(CLI::App& app, cli_options& options) {
       list.push_back({{"what", x.what}, {"ok", x.good}, {"detail", x.detail}});
       rows.push_back({x.what, x.good ? "yes" : "no", x.detail});
     }
-    if (options.json)
-      fmt::print("{}\n", list.dump());
-    else
-      print_table(rows);
+    options.finish(options.json ? print_json(std::move(list)) : print_table(rows));
   });
 }
 

@@ -1,10 +1,10 @@
 #include "sdk/cli/environment_options.hpp"
 
 #include "backends/rootfs/layer_store.hpp"
+#include "sdk/cli/numbers.hpp"
 #include "sdk/front/convert.hpp"
 
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 
 namespace dsec {
@@ -27,16 +27,6 @@ result<std::uint64_t> parse_bytes(const std::string& name, const std::string& te
   return number << shift;
 }
 
-result<std::int64_t>
-parse_thousandths(const std::string& name, double amount, double least, double most) {
-  // Written so that what is not a number fails too.
-  if (!(amount >= least && amount <= most))
-    return error{errc::invalid_argument,
-                 fmt::format("{} is {}; {} to {}", name, amount, least, most)};
-  // A little of something is not nothing, which would mean no limit.
-  return amount > 0 ? std::max(std::llround(amount * 1000), 1ll) : 0;
-}
-
 std::pair<std::string, std::string> parse_variable(const std::string& text) {
   auto equals = text.find('=');
   if (equals != std::string::npos)
@@ -52,7 +42,7 @@ void environment_options::add_to(CLI::App& command) {
   command.add_option("--job", job, "Job that it belongs to")->capture_default_str();
   command.add_option("--key", key, "Idempotency key: the same one returns the same sandbox");
   command.add_option("--memory", memory, "Memory limit, as 512M");
-  command.add_option("--pids", pids, "Limit of processes");
+  add_whole(command, "--pids", pids, "Limit of processes", processes_max, processes_min);
   command.add_option("--cpus", cpus, "Cores, as 0.5");
   command.add_option("--disk", disk, "Limit of what is written, as 2G");
   command.add_flag("--allow-setuid", allow_setuid, "Let setuid programs gain rights inside");
@@ -85,8 +75,8 @@ result<create_options> environment_options::resolve(const std::filesystem::path&
   }
   if (pids)
     limits.processes = *pids;
-  if (cpus) {
-    auto milli = parse_thousandths("--cpus", *cpus, cpu_milli_min / 1000., cpu_milli_max / 1000.);
+  if (!cpus.empty()) {
+    auto milli = parse_thousandths("--cpus", cpus, cpu_milli_min / 1000., cpu_milli_max / 1000.);
     if (!milli)
       return milli.error();
     limits.cpu_milli = static_cast<std::uint32_t>(*milli);
@@ -94,7 +84,7 @@ result<create_options> environment_options::resolve(const std::filesystem::path&
   x.environment.allow_setuid = allow_setuid;
   if (auto valid = validate(x.environment); !valid)
     return valid.error();
-  auto given = clocks.apply({});
+  auto given = clocks.apply(base_clocks);
   if (!given)
     return given.error();
   x.clocks = *given;

@@ -20,10 +20,11 @@ struct environment_options {
   std::string key;
   std::string memory;
   std::optional<std::uint32_t> pids;
-  std::optional<double> cpus;
+  std::string cpus;
   std::string disk;
   bool allow_setuid = false;
   clock_options clocks;
+  sandbox_clocks base_clocks; ///< What holds of those that are not given.
 
   void add_to(CLI::App& command);
 
@@ -34,11 +35,6 @@ struct environment_options {
   result<std::pair<std::string, wire::Sandbox::Client>>
   create(client& at, const create_options& wanted) const;
 };
-
-/// `amount` in thousandths, rounded, as 1500 for 1.5. invalid_argument with `name`, `least` and
-/// `most` if it is not between these two.
-result<std::int64_t>
-parse_thousandths(const std::string& name, double amount, double least, double most);
 
 /// "512M", "2G", "4096": bytes. invalid_argument otherwise.
 result<std::uint64_t> parse_bytes(const std::string& name, const std::string& text);

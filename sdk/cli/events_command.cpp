@@ -1,5 +1,7 @@
+#include "sdk/cli/numbers.hpp"
 #include "sdk/cli/options.hpp"
 #include "sdk/cli/own_output.hpp"
+#include "sdk/cli/shown.hpp"
 #include "sdk/front/convert.hpp"
 #include "state/format.hpp"
 
@@ -30,14 +32,6 @@ std::string time_text(std::int64_t ms) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), ms % 1000);
 }
 
-/// As it may stand within a line.
-std::string one_line(std::string text) {
-  for (auto& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      c = ' ';
-  return text;
-}
-
 std::string outcome_text(const job_event& x) {
   if (!x.outcome)
     return x.kind == event_kind::exec_ended ? "did not run" : "unknown";
@@ -50,7 +44,7 @@ std::string outcome_text(const job_event& x) {
 }
 
 std::string subject(const job_event& x) {
-  return x.step ? fmt::format("step {}", *x.step) : fmt::format("{:x}", x.exec);
+  return x.step ? fmt::format("step {}", *x.step) : std::to_string(x.exec);
 }
 
 std::string text_line(const job_event& x) {
@@ -78,7 +72,7 @@ std::string text_line(const job_event& x) {
   if (!x.detail.empty())
     what += ": " + x.detail;
   return fmt::format("{}  {}  {}  {}  {}{}\n", x.cursor, time_text(x.at_ms), x.sandbox, x.index,
-                     x.kind, one_line(std::move(what)));
+                     x.kind, shown(what));
 }
 
 std::string json_line(const job_event& x) {
@@ -100,7 +94,7 @@ std::string json_line(const job_event& x) {
     line["cause"] = std::string{to_string(x.cause)};
   if (!x.detail.empty())
     line["detail"] = x.detail;
-  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(std::move(line)) + "\n";
 }
 
 /// One line an event; what was dropped before it could be read is said on standard error.
@@ -112,7 +106,7 @@ public:
 
   std::string take(const job_event& x) {
     if (x.cursor > next_)
-      fmt::print(stderr, "dsec: events {} to {} are kept no more\n", next_, x.cursor - 1);
+      complain("events {} to {} are kept no more", next_, x.cursor - 1);
     next_ = x.cursor + 1;
     return json_ ? json_line(x) : text_line(x);
   }
@@ -121,10 +115,6 @@ private:
   std::uint64_t next_;
   bool json_;
 };
-
-error not_written(int number) {
-  return errno_error(number, "write standard output");
-}
 
 result<void> print_kept(client& at, wire::Job::Client job, std::uint64_t from, event_lines lines) {
   for (;;) {
@@ -139,8 +129,8 @@ result<void> print_kept(client& at, wire::Job::Client job, std::uint64_t from, e
     std::string text;
     for (auto each : page->getEvents())
       text += lines.take(wire::read(each));
-    if (int failed = write_all(STDOUT_FILENO, text.data(), text.size()); failed != 0)
-      return not_written(failed);
+    if (auto told = print(text); !told)
+      return told;
     from = page->getNext();
   }
 }
@@ -155,17 +145,22 @@ public:
     return to_->write(lines_.take(wire::read(context.getParams().getEvent())));
   }
 
+  kj::Promise<void> end(EndContext) override {
+    return kj::READY_NOW;
+  }
+
 private:
   std::shared_ptr<own_output> to_;
   event_lines lines_;
 };
 
-/// Until the runtime goes, or nobody reads what is printed.
+/// Until the job is over, the runtime goes, or nobody reads what is printed.
 result<void>
 print_all(client& at, wire::Job::Client job, std::uint64_t from, const event_lines& lines) {
   auto out = std::make_shared<own_output>(STDOUT_FILENO);
   auto unread = kj::newPromiseAndFulfiller<result<void>>();
-  out->watch([&] { unread.fulfiller->fulfill(not_written(out->failed())); });
+  out->watch(
+    [&] { unread.fulfiller->fulfill(errno_error(out->failed(), "write standard output")); });
   auto request = job.followRequest();
   request.setCursor(from);
   request.setListener(kj::heap<line_printer>(out, lines));
@@ -187,8 +182,11 @@ void add_events_command(CLI::App& app, cli_options& options) {
                                  "the sandbox and its index, what");
   auto wanted = std::make_shared<events_request>();
   events->add_option("job", wanted->job, "Its name")->required();
-  events->add_option("--from", wanted->from, "Cursor of the first")->capture_default_str();
-  events->add_flag("--follow,-f", wanted->follow, "Go on with those that come");
+  add_whole(*events, "--from", wanted->from, "Cursor of the first",
+            std::numeric_limits<std::uint64_t>::max(), 1)
+    ->default_str("1");
+  events->add_flag("--follow,-f", wanted->follow,
+                   "Go on with those that come, until the job is closed and has told its last");
   events->add_flag("--json", options.json, "Each as a JSON object");
   events->callback([&options, wanted] {
     options.with_client([&](client& at) -> result<void> {

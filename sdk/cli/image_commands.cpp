@@ -2,13 +2,14 @@
 
 #include "backends/rootfs/base_builder.hpp"
 #include "backends/rootfs/layer_store.hpp"
+#include "sdk/cli/list.hpp"
+#include "sdk/cli/standard_output.hpp"
 #include "state/format.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <unistd.h>
@@ -29,8 +30,15 @@ struct image_context {
   }
 
   void fail(const error& e) const {
-    fmt::print(stderr, "dsec: {}: {}\n", e.code, e.message);
+    complain("{}: {}", e.code, e.message);
     exit_code = own_failure;
+  }
+
+  /// What was to be printed was, or not.
+  void finish(const result<void>& told) const {
+    if (!told)
+      return fail(told.error());
+    exit_code = 0;
   }
 
   /// Names the layer if a name was given, and prints its digest.
@@ -41,8 +49,7 @@ struct image_context {
     if (!name.empty())
       if (auto ok = store.name(name, *digest); !ok)
         return fail(ok.error());
-    fmt::print("{}\n", *digest);
-    exit_code = 0;
+    finish(print("{}\n", *digest));
   }
 };
 
@@ -81,8 +88,8 @@ void add_build_base(CLI::App& image, const std::shared_ptr<image_context>& conte
       x->options.log = context->data_dir / "build-base.log";
     std::error_code ignored;
     std::filesystem::create_directories(x->options.log.parent_path(), ignored);
-    fmt::print(stderr, "building {} {} with {} more packages, log in {}\n", x->distribution,
-               x->options.suite, x->options.include.size(), x->options.log.string());
+    complain("building {} {} with {} more packages, log in {}", x->distribution, x->options.suite,
+             x->options.include.size(), x->options.log.string());
     auto store = context->store();
     context->finish(store, build_base(store, x->options), x->name);
   });
@@ -101,7 +108,7 @@ void add_import(CLI::App& image, const std::shared_ptr<image_context>& context) 
   command->add_option("--name", x->name, "A name for the layer");
   command->callback([x, context] {
     auto store = context->store();
-    fmt::print(stderr, "importing {}\n", x->from.string());
+    complain("importing {}", x->from.string());
     std::error_code absent;
     auto digest = x->from == "-" ? store.import_tar(STDIN_FILENO, "standard input")
                   : std::filesystem::is_directory(x->from, absent) ? store.import_directory(x->from)
@@ -110,7 +117,7 @@ void add_import(CLI::App& image, const std::shared_ptr<image_context>& context) 
   });
 }
 
-void print_json(const std::vector<layer_info>& layers) {
+result<void> print_as_json(const std::vector<layer_info>& layers) {
   auto out = nlohmann::json::array();
   for (const auto& x : layers)
     out.push_back({{"digest", x.digest.str()},
@@ -118,15 +125,15 @@ void print_json(const std::vector<layer_info>& layers) {
                    {"files", x.files},
                    {"created_from", x.created_from},
                    {"names", x.names}});
-  fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  return print_json(std::move(out), 2);
 }
 
-void print_table(const std::vector<layer_info>& layers) {
-  fmt::print("{:<19}  {:>10}  {:>8}  {:<20}  {}\n", "DIGEST", "SIZE", "FILES", "NAMES", "FROM");
+result<void> print_text(const std::vector<layer_info>& layers) {
+  std::vector<std::vector<std::string>> rows{{"DIGEST", "SIZE", "FILES", "NAMES", "FROM"}};
   for (const auto& x : layers)
-    fmt::print("{:<19}  {:>10}  {:>8}  {:<20}  {}\n", x.digest.str().substr(0, 19),
-               size_text(x.size_bytes), x.files, fmt::format("{}", fmt::join(x.names, ",")),
-               x.created_from);
+    rows.push_back({x.digest.str().substr(0, 19), size_text(x.size_bytes), std::to_string(x.files),
+                    fmt::format("{}", fmt::join(x.names, ",")), x.created_from});
+  return print_table(rows);
 }
 
 void add_ls(CLI::App& image, const std::shared_ptr<image_context>& context) {
@@ -137,11 +144,7 @@ void add_ls(CLI::App& image, const std::shared_ptr<image_context>& context) {
     auto layers = context->store().list();
     if (!layers)
       return context->fail(layers.error());
-    if (*json)
-      print_json(*layers);
-    else
-      print_table(*layers);
-    context->exit_code = 0;
+    context->finish(*json ? print_as_json(*layers) : print_text(*layers));
   });
 }
 
@@ -156,8 +159,7 @@ void add_rm(CLI::App& image, const std::shared_ptr<image_context>& context) {
       return context->fail(digest.error());
     if (auto ok = store.remove(*digest); !ok)
       return context->fail(ok.error());
-    fmt::print("{}\n", *digest);
-    context->exit_code = 0;
+    context->finish(print("{}\n", *digest));
   });
 }
 

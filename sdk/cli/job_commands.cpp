@@ -1,14 +1,18 @@
 #include "sdk/cli/list.hpp"
+#include "sdk/cli/numbers.hpp"
 #include "sdk/cli/options.hpp"
 #include "sdk/front/convert.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <map>
 
 namespace dsec {
 
 namespace {
+
+using namespace std::chrono_literals;
 
 result<wire::Job::Client> find_job(client& at, const std::string& name) {
   auto request = at.dsec.jobRequest();
@@ -39,18 +43,17 @@ CLI::App* add_verb(CLI::App& job, cli_options& options, const char* name, const 
 void add_open(CLI::App& job, cli_options& options) {
   auto* open = job.add_subcommand("open", "Create a job, or give it a new lease");
   auto id = std::make_shared<std::string>();
-  auto pause_s = std::make_shared<double>(0);
-  auto stop_s = std::make_shared<double>(0);
+  auto terms = std::make_shared<lease_terms>(lease_terms{0ms, 0ms});
   open->add_option("job", *id, "Its name")->required();
-  open->add_option("--pause-after", *pause_s, "Seconds of the runtime's silence; 0: never");
-  open->add_option("--stop-after", *stop_s, "Seconds of the runtime's silence; 0: never");
-  open->callback([&options, id, pause_s, stop_s] {
+  add_seconds(*open, "--pause-after", terms->pause_after,
+              "Of the runtime's silence, until its sandboxes are paused and reclaimed; 0: never");
+  add_seconds(*open, "--stop-after", terms->stop_after,
+              "The same until they are stopped; 0: never; not less than --pause-after");
+  open->callback([&options, id, terms] {
     options.with_client([&](client& at) -> result<void> {
       auto request = at.dsec.openJobRequest();
       request.setName(id->c_str());
-      auto lease = request.initLease();
-      lease.setPauseAfterMs(static_cast<std::int64_t>(*pause_s * 1000));
-      lease.setStopAfterMs(static_cast<std::int64_t>(*stop_s * 1000));
+      wire::write(*terms, request.initLease());
       auto opened = wait(at, request.send());
       return opened ? result<void>{} : result<void>{opened.error()};
     });
@@ -77,8 +80,7 @@ void add_list(CLI::App& job, cli_options& options) {
           of_one.push_back(std::move(x));
       }
       if (!id->empty()) {
-        print_sandboxes(of_one, options.json);
-        return {};
+        return print_sandboxes(of_one, options.json);
       }
       auto list = nlohmann::json::array();
       std::vector<std::vector<std::string>> rows{{"JOB", "SANDBOXES"}};
@@ -89,11 +91,7 @@ void add_list(CLI::App& job, cli_options& options) {
           text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
         rows.push_back({name, text});
       }
-      if (options.json)
-        fmt::print("{}\n", list.dump());
-      else
-        print_table(rows);
-      return {};
+      return options.json ? print_json(std::move(list)) : print_table(rows);
     });
   });
 }
@@ -122,16 +120,13 @@ void add_job_commands(CLI::App& app, cli_options& options) {
                  return answer.error();
                auto r = wire::read(answer->getReport());
                if (options.json)
-                 fmt::print("{}\n", nlohmann::json{{"sandboxes", r.sandboxes},
-                                                   {"reclaimed", r.reclaimed},
-                                                   {"failed", r.failed},
-                                                   {"before_bytes", r.before_bytes},
-                                                   {"after_bytes", r.after_bytes}}
-                                      .dump());
-               else
-                 fmt::print("{} of {} sandboxes reclaimed, {} failed, {} bytes before, {} after\n",
+                 return print_json(nlohmann::json{{"sandboxes", r.sandboxes},
+                                                  {"reclaimed", r.reclaimed},
+                                                  {"failed", r.failed},
+                                                  {"before_bytes", r.before_bytes},
+                                                  {"after_bytes", r.after_bytes}});
+               return print("{} of {} sandboxes reclaimed, {} failed, {} bytes before, {} after\n",
                             r.reclaimed, r.sandboxes, r.failed, r.before_bytes, r.after_bytes);
-               return {};
              });
   preempt->add_flag("--until-resume", *held, "Requests do not bring them back");
   preempt->add_flag("--json", options.json, "As JSON");

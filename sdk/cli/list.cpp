@@ -1,28 +1,46 @@
 #include "sdk/cli/list.hpp"
 
+#include "sdk/cli/shown.hpp"
+#include "sdk/cli/standard_output.hpp"
 #include "state/format.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
 namespace dsec {
 
-void print_table(const std::vector<std::vector<std::string>>& rows) {
+namespace {
+
+/// In characters.
+std::size_t width(const std::string& shown_text) {
+  return static_cast<std::size_t>(
+    std::ranges::count_if(shown_text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+} // namespace
+
+result<void> print_table(const std::vector<std::vector<std::string>>& rows) {
+  auto cells = rows;
   std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
+  for (auto& row : cells) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], row[i].size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = shown(row[i]);
+      widths[i] = std::max(widths[i], width(row[i]));
+    }
   }
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i)
-      line += i + 1 < row.size() ? fmt::format("{:<{}}  ", row[i], widths[i]) : row[i];
-    fmt::print("{}\n", line);
+  std::string lines;
+  for (const auto& row : cells) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      lines += row[i];
+      if (i + 1 < row.size())
+        lines.append(widths[i] - width(row[i]) + 2, ' ');
+    }
+    lines += '\n';
   }
+  return print(lines);
 }
 
 std::string age(std::int64_t since_ms) {
@@ -46,7 +64,7 @@ nlohmann::json as_json(const sandbox_clocks& x) {
           {"on_idle", std::string{to_string(x.on_idle)}}};
 }
 
-void print_sandboxes(const std::vector<sandbox_info>& all, bool json) {
+result<void> print_sandboxes(const std::vector<sandbox_info>& all, bool json) {
   if (json) {
     auto list = nlohmann::json::array();
     for (const auto& x : all)
@@ -60,8 +78,7 @@ void print_sandboxes(const std::vector<sandbox_info>& all, bool json) {
                       {"created_ms", x.created_ms},
                       {"ended_ms", x.ended_ms},
                       {"clocks", as_json(x.clocks)}});
-    fmt::print("{}\n", list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    return;
+    return print_json(std::move(list));
   }
   std::vector<std::vector<std::string>> rows{
     {"ID", "JOB", "INDEX", "STATE", "STEPS", "AGE", "CAUSE"}};
@@ -73,7 +90,7 @@ void print_sandboxes(const std::vector<sandbox_info>& all, bool json) {
                     std::string{to_string(x.state)}, std::to_string(x.steps), age(x.created_ms),
                     cause});
   }
-  print_table(rows);
+  return print_table(rows);
 }
 
 } // namespace dsec

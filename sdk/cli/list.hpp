@@ -1,5 +1,6 @@
 #pragma once
 
+#include "state/error.hpp"
 #include "state/reports.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,11 +10,11 @@
 
 namespace dsec {
 
-/// Columns as wide as their widest cell; the first row is the head.
-void print_table(const std::vector<std::vector<std::string>>& rows);
+/// Columns as wide as their widest cell, which stands as `shown` has it; the first row is the head.
+result<void> print_table(const std::vector<std::vector<std::string>>& rows);
 
 /// One line per sandbox, or one JSON array.
-void print_sandboxes(const std::vector<sandbox_info>& all, bool json);
+result<void> print_sandboxes(const std::vector<sandbox_info>& all, bool json);
 
 /// As every list and `clocks` print them.
 nlohmann::json as_json(const sandbox_clocks& x);

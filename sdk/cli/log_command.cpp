@@ -1,5 +1,7 @@
 #include "sdk/cli/list.hpp"
+#include "sdk/cli/numbers.hpp"
 #include "sdk/cli/options.hpp"
+#include "sdk/cli/own_output.hpp"
 #include "state/format.hpp"
 
 #include <nlohmann/json.hpp>
@@ -21,7 +23,7 @@ std::string outcome_text(const exec_result& x) {
   }
 }
 
-void print_trajectory(capnp::List<wire::StepInfo>::Reader steps, bool json) {
+result<void> print_trajectory(capnp::List<wire::StepInfo>::Reader steps, bool json) {
   auto list = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows{{"STEP", "OUTCOME", "MS", "OUT", "ERR"}};
   for (auto step : steps) {
@@ -43,21 +45,18 @@ void print_trajectory(capnp::List<wire::StepInfo>::Reader steps, bool json) {
                     {"out_bytes", x.out_bytes},
                     {"err_bytes", x.err_bytes}});
   }
-  if (json)
-    fmt::print("{}\n", list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  else
-    print_table(rows);
+  return json ? print_json(std::move(list)) : print_table(rows);
 }
 
 result<void> print_output(wire::StepInfo::Reader step) {
   auto x = wire::read(step.getResult());
-  if (std::fwrite(x.out.data(), 1, x.out.size(), stdout) < x.out.size() || std::fflush(stdout) != 0)
-    return errno_error(errno, "write standard output");
-  std::fwrite(x.err.data(), 1, x.err.size(), stderr);
+  if (auto told = print(x.out); !told)
+    return told;
+  if (int number = write_all(STDERR_FILENO, x.err.data(), x.err.size()); number != 0)
+    return errno_error(number, "write standard error");
   if (x.out.size() < x.out_bytes || x.err.size() < x.err_bytes)
-    fmt::print(stderr,
-               "dsec: standard output was {} bytes and standard error {}, {} and {} were kept\n",
-               x.out_bytes, x.err_bytes, x.out.size(), x.err.size());
+    complain("standard output was {} bytes and standard error {}, {} and {} were kept", x.out_bytes,
+             x.err_bytes, x.out.size(), x.err.size());
   return {};
 }
 
@@ -68,9 +67,13 @@ void add_log_command(CLI::App& app, cli_options& options) {
   auto id = std::make_shared<std::string>();
   auto step = std::make_shared<std::optional<std::uint64_t>>();
   logs->add_option("sandbox", *id, "Its id")->required();
-  logs->add_option("step", *step, "Print the output of this step, each stream to its own");
-  logs->add_flag("--json", options.json, "As JSON");
+  add_whole(*logs, "step", *step, "Print the output of this step, each stream to its own",
+            step_max);
+  logs->add_flag("--json", options.json, "As JSON; not with a step, whose output is bytes");
   logs->callback([&options, id, step] {
+    if (*step && options.json)
+      return options.fail(
+        {errc::invalid_argument, fmt::format("--json with step {}: its output is bytes", **step)});
     options.with_client([&](client& at) -> result<void> {
       auto find = at.dsec.sandboxRequest();
       find.setId(id->c_str());
@@ -85,8 +88,7 @@ void add_log_command(CLI::App& app, cli_options& options) {
         return answer.error();
       if (*step)
         return print_output(answer->getSteps()[0]);
-      print_trajectory(answer->getSteps(), options.json);
-      return {};
+      return print_trajectory(answer->getSteps(), options.json);
     });
   });
 }

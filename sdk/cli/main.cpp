@@ -1,12 +1,18 @@
+#include "backends/exception_text.hpp"
 #include "sdk/cli/command_words.hpp"
 #include "sdk/cli/image_commands.hpp"
 #include "sdk/cli/options.hpp"
 #include "sdk/cli/process_commands.hpp"
 #include "sdk/cli/replay_command.hpp"
 
+#include <kj/exception.h>
+
 #include <algorithm>
 #include <csignal>
+#include <exception>
 #include <fcntl.h>
+#include <sstream>
+#include <string>
 
 namespace {
 
@@ -19,6 +25,16 @@ void hold_standard_descriptors() {
       (void)::open("/dev/null", number == 2
                                   ? O_WRONLY
                                   : O_RDONLY); // Takes the lowest free number, which is this one.
+}
+
+/// Help to standard output, else what is wrong with the command line.
+void end_parsing(const CLI::App& app, const CLI::ParseError& e, dsec::cli_options& options) {
+  std::ostringstream out;
+  std::stringstream err;
+  options.exit_code = app.exit(e, out, err) == 0 ? 0 : dsec::exit_failure;
+  for (std::string line; std::getline(err, line);)
+    dsec::complain(line);
+  options.finish(dsec::print(out.str()));
 }
 
 } // namespace
@@ -54,8 +70,11 @@ int main(int argc, char** argv) {
     std::ranges::reverse(words); // So CLI11 wants them.
     app.parse(std::move(words));
   } catch (const CLI::ParseError& e) {
-    auto code = app.exit(e);
-    return code == 0 ? 0 : dsec::exit_failure;
+    end_parsing(app, e, options);
+  } catch (const kj::Exception& e) {
+    options.fail({dsec::errc::unavailable, dsec::exception_text(e.getDescription().cStr())});
+  } catch (const std::exception& e) {
+    options.fail({dsec::errc::unavailable, e.what()});
   }
   return options.exit_code;
 }

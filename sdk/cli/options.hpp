@@ -1,11 +1,11 @@
 #pragma once
 
 #include "sdk/cli/client.hpp"
+#include "sdk/cli/standard_output.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 
@@ -23,8 +23,14 @@ struct cli_options {
   int exit_code = 0;
 
   void fail(const error& e, int code = exit_failure) {
-    fmt::print(stderr, "dsec: {}\n", e.message);
+    complain(e.message);
     exit_code = code;
+  }
+
+  /// What a command without a client comes to.
+  void finish(const result<void>& done) {
+    if (!done)
+      fail(done.error());
   }
 
   /// Connects and calls `use`; says why if it cannot.

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <poll.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -97,6 +98,12 @@ int write_all(int fd, const char* bytes, std::size_t size) {
     const auto n = ::write(fd, bytes, size);
     if (n < 0 && errno == EINTR)
       continue;
+    if (n < 0 && errno == EAGAIN) {
+      // Somebody who shares it wants it so.
+      pollfd room{fd, POLLOUT, 0};
+      ::poll(&room, 1, -1);
+      continue;
+    }
     if (n < 0)
       return errno;
     bytes += n;

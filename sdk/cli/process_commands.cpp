@@ -3,6 +3,8 @@
 #include "backends/container/wire.hpp"
 #include "sdk/cli/command_io.hpp"
 #include "sdk/cli/list.hpp"
+#include "sdk/cli/numbers.hpp"
+#include "sdk/cli/own_input.hpp"
 #include "sdk/cli/own_terminal.hpp"
 #include "sdk/cli/session_io.hpp"
 #include "sdk/front/convert.hpp"
@@ -14,6 +16,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 namespace dsec {
 
@@ -47,19 +50,18 @@ find(client& at, wire::Sandbox::Client in, exec_id id, const std::string& name) 
   return found_process{found->getProcess(), wire::read(found->getInfo())};
 }
 
-/// By its name, else by its id.
+/// By its id, which is digits alone, or by its name, which is not.
 result<found_process>
 find_process(client& at, const std::string& sandbox, const std::string& process) {
   auto in = find_sandbox(at, sandbox);
   if (!in)
     return in.error();
-  auto named = find(at, *in, 0, process);
-  exec_id id = 0;
-  const auto* end = process.data() + process.size();
-  if (named || named.error().code != errc::not_found
-      || std::from_chars(process.data(), end, id).ptr != end)
-    return named;
-  return find(at, *in, id, {});
+  if (process.empty() || process.find_first_not_of("0123456789") != std::string::npos)
+    return find(at, *in, 0, process);
+  auto id = parse_whole("process", process, 1, std::numeric_limits<exec_id>::max());
+  if (!id)
+    return id.error();
+  return find(at, *in, *id, {});
 }
 
 std::string state_of(const process_info& x) {
@@ -91,13 +93,29 @@ int signal_of(const std::string& text) {
   return 0;
 }
 
+constexpr auto attach_help =
+  "A session with a terminal gets what standard input says; if that is a terminal itself, key by\n"
+  "key, and ctrl-p ctrl-q leaves. Another process gets it with -i alone, and only if its input\n"
+  "is open, as after `exec -di`. When dsec is left or ended by a signal, the process goes on.\n"
+  "Of one that has ended, what is kept of its output is shown, as often as asked, until `dsec\n"
+  "rm` or the end of its sandbox; of one that `exec -t` itself saw to its end nothing is kept.\n"
+  "The exit code is 0 if it was left; else:\n";
+
+/// That the process takes input, whatever that is.
+result<void> check_that_it_is_taken(client& at, wire::ProcessHandle::Client by) {
+  auto nothing = by.inputRequest();
+  nothing.setEnd(false);
+  auto answer = wait(at, nothing.send());
+  if (!answer)
+    return error{answer.error().code, "--interactive: " + answer.error().message};
+  return {};
+}
+
 void add_attach(CLI::App& app, cli_options& options) {
-  auto* attach = app.add_subcommand(
-    "attach",
-    "Show the output of a process, and send it this program's input if it has a terminal");
-  attach->footer("Ctrl-p ctrl-q leaves a terminal session, which goes on; so does any process if "
-                 "dsec is ended.\n"
-                 + std::string{exit_codes_help});
+  auto* attach =
+    app.add_subcommand("attach", "Show the output of a session or background process "
+                                 "until it ends, and be at a session's terminal again");
+  attach->footer(std::string{attach_help} + exit_codes_help);
   auto sandbox = std::make_shared<std::string>();
   auto process = std::make_shared<std::string>();
   auto tail = std::make_shared<bool>(false);
@@ -105,7 +123,8 @@ void add_attach(CLI::App& app, cli_options& options) {
   attach->add_option("sandbox", *sandbox, "Its id")->required();
   attach->add_option("process", *process, "Its name or id")->required();
   attach->add_flag("--tail", *tail, "From now on, not from the oldest output that is kept");
-  attach->add_flag("--interactive,-i", *interactive, "Pass standard input on, terminal or not");
+  attach->add_flag("--interactive,-i", *interactive,
+                   "Pass standard input on to a process without a terminal");
   attach->callback([&options, sandbox, process, tail, interactive] {
     options.with_client([&](client& at) -> result<void> {
       auto found = find_process(at, *sandbox, *process);
@@ -115,10 +134,15 @@ void add_attach(CLI::App& app, cli_options& options) {
       wanted.terminal = found->info.has_terminal && !found->info.outcome;
       wanted.input = *interactive || wanted.terminal;
       wanted.from = *tail ? attach_from::tail : attach_from::start;
+      if (auto readable = wanted.input ? check_input() : result<void>{}; !readable)
+        return readable;
+      if (*interactive)
+        if (auto taken = check_that_it_is_taken(at, found->handle); !taken)
+          return taken;
       auto done = run_session(at, found->handle, wanted);
       if (!done)
-        return done.error();
-      if (*done)
+        options.fail(done.error(), exit_code_of(done.error()));
+      else if (*done)
         options.exit_code = exit_code_of(**done);
       return {};
     });
@@ -177,6 +201,17 @@ void add_remove(CLI::App& app, cli_options& options) {
   });
 }
 
+/// Of a process whose id nobody got.
+error untold(client& at, exec_id id, wire::ProcessHandle::Client started, const error& why) {
+  auto killed = wait(at, started.killRequest().send());
+  if (!killed)
+    return {why.code, fmt::format("{}; process {} goes on, it could not be killed: {}", why.message,
+                                  id, killed.error().message)};
+  (void)wait(at, started.waitRequest().send());
+  (void)wait(at, started.removeRequest().send());
+  return {why.code, fmt::format("{}; process {} was killed", why.message, id)};
+}
+
 } // namespace
 
 result<void> run_process(cli_options& options, client& at, wire::Sandbox::Client in, exec_spec spec,
@@ -211,15 +246,18 @@ result<void> run_process(cli_options& options, client& at, wire::Sandbox::Client
     return {};
   }
   auto handle = started->getProcess();
+  const auto id = started->getId();
   if (how.background) {
-    fmt::print("{}\n", started->getId());
-    return {};
+    auto told = print("{}\n", id);
+    return told ? told : untold(at, id, handle, told.error());
   }
   auto done = run_session(at, handle, {how.input, how.terminal, attach_from::start});
-  if (!done)
-    return done.error();
+  if (!done) {
+    options.fail(done.error(), exit_code_of(done.error()));
+    return {};
+  }
   if (!*done) {
-    fmt::print(stderr, "dsec: it goes on as process {}\n", started->getId());
+    complain("it goes on as process {}", id);
     return {};
   }
   options.exit_code = exit_code_of(**done);
@@ -242,7 +280,8 @@ result<void> print_processes(client& at, const std::string& sandbox, bool json) 
     auto x = wire::read(one);
     rows.push_back({std::to_string(x.id), x.name, state_of(x), age(x.started_ms),
                     std::to_string(x.out_bytes), std::to_string(x.err_bytes), command_of(x)});
-    nlohmann::json line{{"id", x.id},
+    // As text: it needs more bits than a JSON number is sure to keep.
+    nlohmann::json line{{"id", std::to_string(x.id)},
                         {"name", x.name},
                         {"argv", x.argv},
                         {"terminal", x.has_terminal},
@@ -256,11 +295,7 @@ result<void> print_processes(client& at, const std::string& sandbox, bool json) 
                    {"cause", x.outcome->cause}});
     list.push_back(std::move(line));
   }
-  if (json)
-    fmt::print("{}\n", list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  else
-    print_table(rows);
-  return {};
+  return json ? print_json(std::move(list)) : print_table(rows);
 }
 
 void add_process_commands(CLI::App& app, cli_options& options) {

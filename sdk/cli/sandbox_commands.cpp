@@ -21,7 +21,7 @@ result<void> on_each(client& at, const std::vector<std::string>& ids,
     auto found = wait(at, find.send());
     auto done = found ? verb(found->getSandbox()) : result<void>{found.error()};
     if (!done && ids.size() > 1)
-      fmt::print(stderr, "dsec: {}: {}\n", id, done.error().message);
+      complain("{}: {}", id, done.error().message);
     if (!done)
       failed = done.error();
   }
@@ -47,6 +47,19 @@ void add_verb(CLI::App& app, cli_options& options, const char* name, const char*
   });
 }
 
+/// Of a sandbox whose id nobody got: it ends, unless its key names it too.
+error untold(client& at, const environment_options& environment, const std::string& id,
+             wire::Sandbox::Client created, const error& why) {
+  if (!environment.key.empty())
+    return {why.code, fmt::format("{}; sandbox {} stays, --key {} names it again", why.message, id,
+                                  environment.key)};
+  auto stopped = wait(at, created.stopRequest().send());
+  if (!stopped)
+    return {why.code, fmt::format("{}; sandbox {} stays, it could not be stopped: {}", why.message,
+                                  id, stopped.error().message)};
+  return {why.code, fmt::format("{}; sandbox {} was stopped again", why.message, id)};
+}
+
 void add_create(CLI::App& app, cli_options& options) {
   auto* create = app.add_subcommand("create", "Create a sandbox; prints its id");
   auto environment = std::make_shared<environment_options>();
@@ -59,8 +72,8 @@ void add_create(CLI::App& app, cli_options& options) {
       auto created = environment->create(at, *wanted);
       if (!created)
         return created.error();
-      fmt::print("{}\n", created->first);
-      return {};
+      auto told = print("{}\n", created->first);
+      return told ? told : untold(at, *environment, created->first, created->second, told.error());
     });
   });
 }
@@ -70,9 +83,15 @@ void add_ps(CLI::App& app, cli_options& options) {
   auto all = std::make_shared<bool>(false);
   auto id = std::make_shared<std::string>();
   ps->add_option("sandbox", *id, "List the sessions and background processes of this one");
-  ps->add_flag("--all,-a", *all, "Ended ones too");
+  ps->add_flag("--all,-a", *all, "Sandboxes that have ended too");
   ps->add_flag("--json", options.json, "As JSON");
   ps->callback([&options, all, id] {
+    if (*all && !id->empty())
+      return options.fail(
+        {errc::invalid_argument,
+         fmt::format("--all with sandbox {}: its processes are listed, ended ones "
+                     "too, until they are removed",
+                     *id)});
     options.with_client([&](client& at) -> result<void> {
       if (!id->empty())
         return print_processes(at, *id, options.json);
@@ -84,8 +103,7 @@ void add_ps(CLI::App& app, cli_options& options) {
       std::vector<sandbox_info> list;
       for (auto one : found->getSandboxes())
         list.push_back(wire::read(one));
-      print_sandboxes(list, options.json);
-      return {};
+      return print_sandboxes(list, options.json);
     });
   });
 }

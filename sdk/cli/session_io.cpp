@@ -1,6 +1,5 @@
 #include "sdk/cli/session_io.hpp"
 
-#include "backends/container/byte_stream.hpp"
 #include "backends/container/wire.hpp"
 #include "sdk/cli/interrupts.hpp"
 #include "sdk/cli/own_input.hpp"
@@ -85,46 +84,47 @@ class typist {
 public:
   typist(client& at, wire::ProcessHandle::Client to, bool keys)
     : to_{kj::mv(to)},
-      with_keys_{keys},
-      buffer_{kj::heapArray<kj::byte>(stream_piece_bytes)} {
-    if (int fd = input_as_pipe(); fd >= 0)
-      from_ =
-        at.io.lowLevelProvider->wrapInputFd(fd, kj::LowLevelAsyncIoProvider::TAKE_OWNERSHIP
-                                                  | kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC);
+      from_{at},
+      with_keys_{keys} {}
+
+  /// Answers when the detach keys were typed or standard input cannot be read, else never.
+  kj::Promise<void> run() {
+    return from_.read().then([this](std::string typed) -> kj::Promise<void> {
+      const bool end = typed.empty();
+      bool detach = false;
+      const auto through = with_keys_ ? keys_.pass(typed, detach) : typed;
+      if (detach || (end && from_.failed() != 0))
+        return kj::READY_NOW;
+      if (through.empty() && !end)
+        return run();
+      auto request = to_.inputRequest();
+      request.setBytes(wire::bytes(through));
+      request.setEnd(end);
+      return request.send().then([this, end](auto&& answer) -> kj::Promise<void> {
+        // It takes nothing any more: what it says, and how it ends, is still to be seen.
+        if (error e; end || wire::failed(answer.getError(), e))
+          return kj::NEVER_DONE;
+        return run();
+      });
+    });
   }
 
-  /// Answers when the detach keys were typed, else never.
-  kj::Promise<void> run() {
-    if (from_.get() == nullptr)
-      return kj::NEVER_DONE;
-    return from_->tryRead(buffer_.begin(), 1, buffer_.size())
-      .then([this](std::size_t n) -> kj::Promise<void> {
-        std::string_view typed{reinterpret_cast<const char*>(buffer_.begin()), n};
-        bool detach = false;
-        const auto through = with_keys_ ? keys_.pass(typed, detach) : std::string{typed};
-        if (detach)
-          return kj::READY_NOW;
-        if (through.empty() && n > 0)
-          return run();
-        auto request = to_.inputRequest();
-        request.setBytes(wire::bytes(through));
-        request.setEnd(n == 0);
-        return request.send().then([this, n](auto&& answer) -> kj::Promise<void> {
-          // It takes nothing any more: what it says, and how it ends, is still to be seen.
-          if (error e; n == 0 || wire::failed(answer.getError(), e))
-            return kj::NEVER_DONE;
-          return run();
-        });
-      });
+  /// As own_input::failed.
+  int failed() const {
+    return from_.failed();
   }
 
 private:
   wire::ProcessHandle::Client to_;
-  kj::Own<kj::AsyncInputStream> from_;
+  own_input from_;
   bool with_keys_;
   detach_keys keys_;
-  kj::Array<kj::byte> buffer_;
 };
+
+error left_behind(error why) {
+  why.message += "; the process goes on";
+  return why;
+}
 
 kj::Promise<verdict> hear_end(client& at, int number) {
   return at.io.unixEventPort.onSignal(number).then([number](siginfo_t) {
@@ -174,11 +174,15 @@ run_session(client& at, wire::ProcessHandle::Client of, const session_options& o
   using answer = result<std::optional<exec_result>>;
   error refused;
   std::optional<exec_result> known;
+  // From the start: who asks when it has gone with its sandbox is told less.
+  auto waiting = of.waitRequest().send();
   auto ended = request.send()
                  .then([&](auto&& attached) -> kj::Promise<void> {
-                   if (wire::failed(attached.getError(), refused))
+                   // If its sandbox has ended, that is how it ended, too.
+                   if (wire::failed(attached.getError(), refused)
+                       && refused.code != errc::invalid_state && refused.code != errc::expired)
                      return kj::READY_NOW;
-                   return of.waitRequest().send().then([&](auto&& told) {
+                   return waiting.then([&](auto&& told) {
                      if (!wire::failed(told.getError(), refused))
                        known = wire::read(told.getResult());
                    });
@@ -223,7 +227,9 @@ run_session(client& at, wire::ProcessHandle::Client of, const session_options& o
   if (came->signal != 0)
     end_by_signal(came->signal);
   if (failed != 0)
-    return errno_error(failed, "write standard output");
+    return left_behind(errno_error(failed, "write standard output"));
+  if (input && input->failed() != 0)
+    return left_behind(errno_error(input->failed(), "read standard input"));
   if (came->detached)
     return answer{std::nullopt};
   if (!known)

@@ -19,7 +19,7 @@ std::string bytes(std::uint64_t x) {
   return unit == 0 ? fmt::format("{} B", x) : fmt::format("{:.1f} {}", amount, units[unit]);
 }
 
-void print_json(const sandbox_stats& x) {
+result<void> print_as_json(const sandbox_stats& x) {
   nlohmann::json out{{"memory_bytes", x.memory_bytes},
                      {"memory_peak_bytes", x.memory_peak_bytes},
                      {"memory_limit_bytes", x.memory_limit_bytes},
@@ -35,12 +35,12 @@ void print_json(const sandbox_stats& x) {
                      {"written_bytes", x.written_bytes},
                      {"time_to_live_left_ms", x.time_to_live_left.count()},
                      {"rollout_budget_left_ms", x.rollout_budget_left.count()}};
-  fmt::print("{}\n", out.dump());
+  return print_json(std::move(out));
 }
 
-void print_text(const sandbox_stats& x) {
+result<void> print_text(const sandbox_stats& x) {
   auto cores = x.cpu_limit_milli ? fmt::format("{} cores", x.cpu_limit_milli / 1000.) : "-";
-  print_table(
+  return print_table(
     {{"", "NOW", "PEAK", "LIMIT"},
      {"memory", bytes(x.memory_bytes), bytes(x.memory_peak_bytes), bytes(x.memory_limit_bytes)},
      {"swap", bytes(x.swap_bytes), "", ""},
@@ -70,8 +70,7 @@ void add_stats_command(CLI::App& app, cli_options& options) {
       if (!answer)
         return answer.error();
       auto x = wire::read(answer->getStats());
-      options.json ? print_json(x) : print_text(x);
-      return {};
+      return options.json ? print_as_json(x) : print_text(x);
     });
   });
 }

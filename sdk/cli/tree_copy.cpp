@@ -156,10 +156,14 @@ send_archive(client& at, wire::Sandbox::Client in, const std::string& to, beside
   return wire::read(done->getReport());
 }
 
-/// Takes an archive into a file descriptor. A pipe of our own that is full is being emptied.
+/// Takes an archive into a file descriptor. A pipe of our own that is full is being emptied. Why it
+/// takes no more is left in `failed`: on its way to whoever packs the archive it would be lost.
 class archive_writer final : public wire::ByteSink::Server {
 public:
-  archive_writer(int to, progress& shown) : to_{to}, shown_{shown} {}
+  archive_writer(int to, progress& shown, result<void>& failed)
+    : to_{to},
+      shown_{shown},
+      failed_{failed} {}
 
   kj::Promise<void> write(WriteContext context) override {
     auto bytes = context.getParams().getBytes();
@@ -168,7 +172,8 @@ public:
       archive_file_target{to_}.write({reinterpret_cast<const char*>(bytes.begin()), bytes.size()});
     if (ok)
       return kj::READY_NOW;
-    return KJ_EXCEPTION(FAILED, "the archive cannot be written", ok.error().message.c_str());
+    failed_ = ok;
+    return KJ_EXCEPTION(FAILED, "the archive cannot be written");
   }
 
   kj::Promise<void> end(EndContext) override {
@@ -178,15 +183,19 @@ public:
 private:
   int to_;
   progress& shown_;
+  result<void>& failed_;
 };
 
 result<tree_report>
 receive_archive(client& at, wire::Sandbox::Client in, const std::string& from, int to) {
   progress shown;
+  result<void> written;
   auto request = in.packRequest();
   request.setPath(wire::bytes(from));
-  request.setArchive(kj::heap<archive_writer>(to, shown));
+  request.setArchive(kj::heap<archive_writer>(to, shown, written));
   auto done = wait(at, request.send());
+  if (!written)
+    return written.error();
   if (!done)
     return done.error();
   return wire::read(done->getReport());

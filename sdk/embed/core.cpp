@@ -1,7 +1,9 @@
 #include "sdk/embed/core.hpp"
 
+#include "state/end_outcome.hpp"
 #include "state/format.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/exit_reason.hpp>
@@ -34,7 +36,10 @@ caf::behavior serve_calls(requester* self, plane target) {
     auto i = self->state.watched.find(gone.source);
     if (i == self->state.watched.end())
       return;
-    self->state.sandboxes.erase(i->second);
+    auto& known = self->state.sandboxes;
+    // It may have another actor by now.
+    if (auto at = known.find(i->second); at != known.end() && at->second == gone.source)
+      known.erase(at);
     self->state.watched.erase(i);
   });
   return {[self](const requester_call& call) {
@@ -104,23 +109,24 @@ error about(const sandbox_id& id, error x) {
 
 error ended_error(const sandbox_info& tombstone) {
   auto detail = tombstone.detail.empty() ? std::string{} : ": " + tombstone.detail;
-  return {errc::invalid_state,
+  return {refusal_code(tombstone.cause),
           fmt::format("{} is {} ({}){}", tombstone.id, tombstone.state, tombstone.cause, detail)};
 }
 
 void with_sandbox(requester* self, const sandbox_id& id, std::function<void(sandbox_actor)> use,
                   std::function<void(const error&, const sandbox_info*)> fail) {
   if (auto i = self->state.sandboxes.find(id); i != self->state.sandboxes.end())
-    return use(i->second);
+    if (auto alive = caf::actor_cast<sandbox_actor>(i->second))
+      return use(std::move(alive));
   self->request(self->state.cluster, caf::infinite, find_sandbox{id})
     .then(
       [=](const find_reply& found) {
         if (!found.actor)
           return fail(ended_error(found.info), &found.info);
-        if (self->state.sandboxes.insert_or_assign(id, found.actor).second) {
+        const auto address = found.actor.address();
+        self->state.sandboxes.insert_or_assign(id, address);
+        if (self->state.watched.emplace(address, id).second)
           self->monitor(found.actor);
-          self->state.watched.emplace(found.actor.address(), id);
-        }
         use(found.actor);
       },
       [=](const caf::error& e) { fail(from_caf(e, id.str()), nullptr); });

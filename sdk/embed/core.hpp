@@ -30,8 +30,9 @@ struct requester_data {
 
   cluster_actor cluster;
   journal_actor journal;
-  /// Whoever was asked before, for as long as it lives.
-  std::unordered_map<sandbox_id, sandbox_actor> sandboxes;
+  /// Whoever was asked before, for as long as its node keeps it: a sandbox that has ended is held
+  /// by nobody who might ask again.
+  std::unordered_map<sandbox_id, caf::actor_addr> sandboxes;
   std::map<caf::actor_addr, sandbox_id> watched;
   std::unordered_map<job_id, job_actor> jobs;
 };

@@ -11,6 +11,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 namespace dsec {
 
@@ -27,18 +29,89 @@ namespace {
 
 constexpr std::uint64_t page_events = 1000;
 
+/// Of a job that is closed and whose sandboxes end yet, until it is asked again.
+constexpr std::chrono::milliseconds ending_pause{100};
+
+/// The same if nobody could say.
+constexpr std::chrono::milliseconds unknown_pause{1000};
+
 struct reader_data {
   static constexpr const char* name = "event_reader";
 
   job_id job;
   std::uint64_t next = 1;
   journal_actor journal;
+  cluster_actor cluster;
   std::shared_ptr<event_listener> listener;
   std::shared_ptr<std::atomic<bool>> woken;
+  std::shared_ptr<std::atomic<bool>> closing;
   bool asking = false;
+  bool looking = false; ///< Whether the job has come to its end.
+  /// Whatever happened in the job is in the journal: the next page that is empty is the end.
+  bool all_written = false;
+  bool over_told = false; ///< And nothing has happened since.
 };
 
 using reader = caf::stateful_actor<reader_data>;
+
+void read(reader* self);
+
+/// Looks again whether the job has come to its end.
+void look_after(reader* self, std::chrono::milliseconds pause) {
+  self->state.looking = false;
+  self->state.closing->store(true);
+  self->delayed_send(self, pause, events_committed{});
+}
+
+/// It has not, and will say when; it may have done so meanwhile.
+void look_no_more(reader* self) {
+  auto& data = self->state;
+  data.looking = false;
+  data.over_told = false;
+  if (data.closing->load() && !data.asking)
+    read(self);
+}
+
+/// Whether sandboxes of the job, which is closed, live yet.
+void look_for_sandboxes(reader* self, const job_actor& job) {
+  self->request(job, caf::infinite, inventory_query{self->state.job, false})
+    .then(
+      [self](const inventory_ptr& live) {
+        auto& now = self->state;
+        if (!live->sandboxes.empty())
+          return look_after(self, ending_pause);
+        now.looking = false;
+        now.all_written = true;
+        // A page that was asked for before may lack the last events.
+        if (now.asking)
+          now.woken->store(true);
+        else
+          read(self);
+      },
+      [self](const caf::error&) { look_after(self, unknown_pause); });
+}
+
+void look_for_the_end(reader* self) {
+  auto unknown = [self](const caf::error&) {
+    look_after(self, unknown_pause);
+  };
+  auto& data = self->state;
+  data.looking = true;
+  self->request(data.cluster, caf::infinite, find_job{data.job})
+    .then(
+      [self, unknown](const job_actor& job) {
+        self->request(job, caf::infinite, job_request{})
+          .then(
+            [self, job](const job_record& x) {
+              if (x.state == job_state::closed)
+                look_for_sandboxes(self, job);
+              else
+                look_no_more(self);
+            },
+            unknown);
+      },
+      unknown);
+}
 
 /// Takes a page, and another one for as long as there are any.
 void read(reader* self) {
@@ -54,8 +127,15 @@ void read(reader* self) {
           if (!now.listener->tell(x))
             return self->quit();
         now.next = page->next;
+        if (!page->events.empty())
+          now.over_told = false;
         if (!page->events.empty() || now.woken->load())
-          read(self);
+          return read(self);
+        if (std::exchange(now.all_written, false) && !std::exchange(now.over_told, true)
+            && !now.listener->tell_over())
+          return self->quit();
+        if (now.listener->awaits_over() && !now.looking && now.closing->exchange(false))
+          look_for_the_end(self);
       },
       [self](const caf::error& cause) {
         auto& now = self->state;
@@ -76,22 +156,31 @@ caf::behavior serve_reader(reader* self, reader_data begin) {
 
 } // namespace
 
-bool event_listener::tell(const job_event& x) {
+template <class Call>
+bool event_listener::unless_closed(Call call) {
   {
     std::scoped_lock lock{mutex_};
     if (closed_)
       return false;
     caller_ = std::this_thread::get_id();
   }
-  auto returned = [this](const job_event*) {
-    std::scoped_lock lock{mutex_};
-    caller_ = {};
-    returned_.notify_all();
+  auto returned = [](event_listener* self) {
+    std::scoped_lock lock{self->mutex_};
+    self->caller_ = {};
+    self->returned_.notify_all();
   };
   // Also if it throws, which ends the reader: nobody waits for it then.
-  std::unique_ptr<const job_event, decltype(returned)> call{&x, returned};
-  call_(x);
+  std::unique_ptr<event_listener, decltype(returned)> under_way{this, returned};
+  call();
   return true;
+}
+
+bool event_listener::tell(const job_event& x) {
+  return unless_closed([&] { call_(x); });
+}
+
+bool event_listener::tell_over() {
+  return unless_closed([&] { over_(); });
 }
 
 void event_listener::close() {
@@ -101,6 +190,7 @@ void event_listener::close() {
     return;
   returned_.wait(lock, [this] { return caller_ == std::thread::id{}; });
   auto unused = std::move(call_);
+  auto unused_too = std::move(over_);
   lock.unlock();
 }
 
@@ -112,13 +202,20 @@ event_followers::add(const job_id& job, std::uint64_t cursor, std::shared_ptr<ev
 }
 
 void event_followers::begin(std::uint64_t number, caf::event_based_actor* host,
-                            journal_actor journal) {
+                            journal_actor journal, cluster_actor cluster) {
   std::scoped_lock lock{mutex_};
   auto at = followers_.find(number);
   if (at == followers_.end() || closed_)
     return;
   auto& x = at->second;
-  reader_data first{x.job, x.cursor, std::move(journal), x.listener, x.woken, false};
+  reader_data first;
+  first.job = x.job;
+  first.next = x.cursor;
+  first.journal = std::move(journal);
+  first.cluster = std::move(cluster);
+  first.listener = x.listener;
+  first.woken = x.woken;
+  first.closing = x.closing;
   x.reader = caf::actor{host->spawn<caf::detached>(serve_reader, std::move(first))};
 }
 
@@ -132,10 +229,18 @@ void event_followers::remove(std::uint64_t number) {
 void event_followers::committed(const std::vector<write_batch_ptr>& batches) {
   std::scoped_lock lock{mutex_};
   for (const auto& [number, x] : followers_) {
-    auto concerned = [&of = x.job](const write_batch_ptr& batch) {
+    auto closes = [&of = x.job](const write_batch_ptr& batch) {
+      return std::ranges::any_of(batch->jobs, [&](const job_record& job) {
+        return job.id == of && job.state == job_state::closed;
+      });
+    };
+    auto tells = [&of = x.job](const write_batch_ptr& batch) {
       return std::ranges::find(batch->events, of, &job_event::job) != batch->events.end();
     };
-    if (x.reader && std::ranges::any_of(batches, concerned) && !x.woken->exchange(true))
+    const bool closed = std::ranges::any_of(batches, closes);
+    if (closed)
+      x.closing->store(true);
+    if (x.reader && (closed || std::ranges::any_of(batches, tells)) && !x.woken->exchange(true))
       caf::anon_send(x.reader, events_committed{});
   }
 }
@@ -168,17 +273,18 @@ future<event_page> job::events(std::uint64_t cursor, std::uint64_t count) const 
   });
 }
 
-event_subscription
-job::follow(std::uint64_t cursor, std::function<void(const job_event&)> listener) const {
+event_subscription job::follow(std::uint64_t cursor, std::function<void(const job_event&)> listener,
+                               std::function<void()> over) const {
   auto followers = state_->core->followers();
   event_subscription made;
   made.state_ = std::make_shared<event_subscription::state>();
-  made.state_->listener = std::make_shared<event_listener>(std::move(listener));
+  made.state_->listener = std::make_shared<event_listener>(std::move(listener), std::move(over));
   made.state_->home = followers;
   auto number = followers->add(state_->id, cursor, made.state_->listener);
   made.state_->follower = number;
-  state_->core->post(
-    [followers, number](requester* self) { followers->begin(number, self, self->state.journal); });
+  state_->core->post([followers, number](requester* self) {
+    followers->begin(number, self, self->state.journal, self->state.cluster);
+  });
   return made;
 }
 

@@ -1,6 +1,9 @@
 #include "sdk/embed/handles.hpp"
+#include "state/end_outcome.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace dsec {
 
@@ -20,6 +23,21 @@ future<T> ask_process(const std::shared_ptr<runtime_core>& core, const sandbox_i
 
 result<void> nothing(const process_reply&) {
   return {};
+}
+
+/// A process that went with its sandbox has that end as its outcome.
+void look_what_went_along(requester* self, const sandbox_id& id, exec_id of, const error& over,
+                          const debt<exec_result>& owed) {
+  self->request(self->state.journal, caf::infinite, load_sandbox{id})
+    .then(
+      [=](const sandbox_history_ptr& x) {
+        const auto& gone = x->record.processes;
+        if (std::ranges::find(gone, of) != gone.end())
+          owed.pay(lost_with(x->record));
+        else
+          owed.pay(over);
+      },
+      [=](const caf::error&) { owed.pay(over); });
 }
 
 } // namespace
@@ -69,10 +87,18 @@ exec_id process::id() const {
 }
 
 future<exec_result> process::wait() const {
-  return ask_process<exec_result>(state_->core, state_->sandbox, process_wait{state_->id},
-                                  [](const process_reply& x) {
-                                    return result<exec_result>{x.outcome};
-                                  });
+  process_message message{std::make_shared<const process_request>(process_wait{state_->id})};
+  return state_->core->ask<exec_result>([id = state_->sandbox, of = state_->id,
+                                         message](requester* self, const debt<exec_result>& owed) {
+    ask_sandbox<process_reply_ptr>(
+      self, id, message, [=](const process_reply_ptr& x) { owed.pay(x->outcome); },
+      [=](const error& e, const sandbox_info* tombstone) {
+        if (tombstone)
+          look_what_went_along(self, id, of, e, owed);
+        else
+          owed.pay(e);
+      });
+  });
 }
 
 process_attachment process::attach(std::shared_ptr<output_sink> sink, attach_from from) const {

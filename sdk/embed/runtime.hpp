@@ -68,7 +68,8 @@ private:
 /// What reads a process's output. Dropping it changes nothing; `detach` ends it.
 class process_attachment {
 public:
-  /// When both streams have ended and the sink has all, or after `detach`.
+  /// When both streams have ended and the sink has all, or after `detach`. invalid_state (expired)
+  /// if its sandbox ended before the sink had all.
   future<void> ended() const;
   void detach();
 
@@ -85,7 +86,10 @@ class process {
 public:
   exec_id id() const;
 
-  /// Its outcome, and what is kept of its output. Never thaws.
+  /// Its outcome, and what is kept of its output. Never thaws. The end of its sandbox is an outcome
+  /// as well, with what was kept until then for whoever waits already; who asks later is told in
+  /// `cause` that the output went with the sandbox. invalid_state (expired) if it had ended before
+  /// its sandbox did: then its end is among the job's events.
   future<exec_result> wait() const;
 
   /// Its output, from the oldest byte that is kept or from now on. Any number at once: a slow sink
@@ -124,7 +128,10 @@ struct write_options {
   bool atomic = true;
 };
 
-/// A handle; dropping it does nothing to the sandbox.
+/// A handle; dropping it does nothing to the sandbox. What is under way when the sandbox ends, by
+/// whatever, is answered with that: a command with an outcome, the rest with invalid_state, or
+/// expired if it was the time to live or the rollout budget. What is asked afterwards is refused
+/// with the same codes, but for a recorded step, which is replayed.
 class sandbox {
 public:
   const sandbox_id& id() const;
@@ -147,17 +154,23 @@ public:
   /// Copies a local file, or a directory with all below it, to `to`, as one stream. As with cp: a
   /// directory that exists at `to`, or a `to` that ends in '/' or '/.', takes it in under its own
   /// name; otherwise it becomes `to`. A `from` that ends in '/.' gives its content instead.
-  /// Symbolic links are copied as links and never followed out of the sandbox's tree; devices,
-  /// sockets and FIFOs are refused, each told in the report. Owners become root's, modes, times,
-  /// holes, links and byte-exact names are kept. invalid_argument if a directory would replace a
-  /// file or the other way round.
+  /// Symbolic links are copied as links and never followed out of the sandbox's tree. Modes, times
+  /// of change, holes, links, user.* attributes of files and byte-exact names are kept; owners
+  /// become root's. Left out, and told in the report: devices, sockets, FIFOs, what cannot be read,
+  /// a file that says it has no bytes (/proc, /sys) and has more than 32 MiB. Left off, and told:
+  /// set-user-ID and set-group-ID bits and all other attributes (ACLs, capabilities). Left off in
+  /// silence: owners and times of access. A file that changes meanwhile is told. A file is replaced
+  /// when the new one is complete: if the copy fails the old one stays, and until then the disk
+  /// limit counts both. invalid_argument if a directory would replace a file or the other way
+  /// round.
   future<tree_report> upload(std::filesystem::path from, std::string to) const;
 
-  /// The same the other way. What an agent planted is refused here by the same rules: nothing is
-  /// written outside of `to`.
+  /// The same the other way; owners become the caller's. What an agent planted is refused here by
+  /// the same rules: nothing is written outside of `to`.
   future<tree_report> download(std::string from, std::filesystem::path to) const;
 
-  /// The tar archive that `archive` gives is unpacked below the directory `path`.
+  /// The tar archive that `archive` gives is unpacked below the directory `path`, by the rules of
+  /// `upload`; names that lead outside are left out and told.
   future<tree_report> unpack(std::string path, std::shared_ptr<input_source> archive) const;
 
   /// `path` with all below it as a tar archive (pax); done when `archive` has all.
@@ -222,7 +235,7 @@ struct job_options {
 struct create_options {
   dsec::environment environment;
   /// Empty: none. Repeated within a job, also after a crash, it returns the sandbox that it made;
-  /// with another environment it is `diverged`.
+  /// with another environment it is `diverged`. One whose start failed is made anew.
   std::string idempotency_key;
   sandbox_clocks clocks;
 };
@@ -247,7 +260,8 @@ class job {
 public:
   const job_id& id() const;
 
-  /// Done when the sandbox runs (commands work).
+  /// Done when the sandbox runs (commands work). expired if its time to live or rollout budget
+  /// ended before.
   future<sandbox> create(create_options options) const;
 
   /// As one admission and one durable write; each entry on its own: one failure fails no other.
@@ -270,9 +284,11 @@ public:
   future<event_page> events(std::uint64_t cursor = 1, std::uint64_t count = 1000) const;
 
   /// Every event from `cursor` on, each once, in order, then live, on a runtime thread. A gap in
-  /// the cursors says that events were dropped before they were read.
-  event_subscription
-  follow(std::uint64_t cursor, std::function<void(const job_event&)> listener) const;
+  /// the cursors says that events were dropped before they were read. `over` is called likewise,
+  /// once all is told that happened in a job that is closed and whose sandboxes have ended; of one
+  /// that is opened anew the stream goes on, and `over` may be called again.
+  event_subscription follow(std::uint64_t cursor, std::function<void(const job_event&)> listener,
+                            std::function<void()> over = nullptr) const;
 
 private:
   friend class runtime;

@@ -1,4 +1,5 @@
 #include "sdk/embed/handles.hpp"
+#include "state/recall.hpp"
 
 namespace dsec {
 
@@ -26,6 +27,28 @@ future<T> ask_file(const std::shared_ptr<runtime_core>& core, const sandbox_id& 
     core, id, file_message{std::make_shared<const file_request>(std::move(request))}, convert);
 }
 
+/// A step of a sandbox that has ended answers what was recorded, else that the sandbox has ended.
+void recall_step(requester* self, const sandbox_id& id, const exec_message& message,
+                 const error& over, const debt<exec_result>& owed) {
+  self->request(self->state.journal, caf::infinite, load_step{id, *message.spec->step})
+    .then([=](const step_record_ptr& x) { owed.pay(recall(*x, request_digest(*message.spec))); },
+          [=](const caf::error&) { owed.pay(over); });
+}
+
+future<exec_result> ask_exec(const std::shared_ptr<runtime_core>& core, const sandbox_id& id,
+                             const exec_message& message) {
+  return core->ask<exec_result>([=](requester* self, const debt<exec_result>& owed) {
+    ask_sandbox<exec_result_ptr>(
+      self, id, message, [=](const exec_result_ptr& x) { owed.pay(*x); },
+      [=](const error& e, const sandbox_info* tombstone) {
+        if (tombstone && message.spec->step)
+          recall_step(self, id, message, e, owed);
+        else
+          owed.pay(e);
+      });
+  });
+}
+
 } // namespace
 
 const sandbox_id& sandbox::id() const {
@@ -48,10 +71,7 @@ running_exec sandbox::start(exec_spec spec, std::shared_ptr<output_sink> sink) c
   }
   exec_message message{std::make_shared<const exec_spec>(std::move(spec)), std::move(sink),
                        x.state_->ticket};
-  x.state_->result = ask<exec_result, exec_result_ptr>(state_->core, state_->id, std::move(message),
-                                                       [](const exec_result_ptr& y) {
-                                                         return result<exec_result>{*y};
-                                                       });
+  x.state_->result = ask_exec(state_->core, state_->id, message);
   return x;
 }
 

@@ -58,7 +58,7 @@ event_stream::~event_stream() {
 }
 
 void event_stream::begin(const job& from, std::uint64_t cursor) {
-  subscription_ = from.follow(cursor, [link = link_](const job_event& x) {
+  auto tell = [link = link_](const job_event& x) {
     {
       std::unique_lock lock{link->mutex};
       link->taken.wait(lock, [&] { return link->closed || link->untaken < untaken_max; });
@@ -77,7 +77,21 @@ void event_stream::begin(const job& from, std::uint64_t cursor) {
                                              }));
       }
     });
-  });
+  };
+  // What was told before is in the loop before.
+  auto over = [link = link_] {
+    link->loop.post([link] {
+      // The client answers when it has taken all that was sent.
+      KJ_IF_MAYBE (listener, link->listener) {
+        auto end = [link] {
+          link->gone->fulfill();
+        };
+        link->loop.spawn(listener->endRequest().send().then([end](auto&&) { end(); },
+                                                            [end](kj::Exception&&) { end(); }));
+      }
+    });
+  };
+  subscription_ = from.follow(cursor, std::move(tell), std::move(over));
 }
 
 kj::Promise<void> event_stream::gone() {

@@ -18,7 +18,7 @@ public:
 
   void begin(const job& from, std::uint64_t cursor);
 
-  /// The client takes no more. Once.
+  /// The client takes no more, or has all of a job that is over. Once.
   kj::Promise<void> gone();
 
 private:

@@ -122,7 +122,7 @@ struct front::inside : kj::TaskSet::ErrorHandler {
     KJ_IF_MAYBE (uid, local->getCredentials().uid) {
       if (*uid == 0 || *uid == ::geteuid())
         return serve_runtime(loop, target);
-      return KJ_EXCEPTION(FAILED, "refused: this runtime belongs to another user", *uid);
+      return KJ_EXCEPTION(FAILED, "refused: this runtime belongs to another user");
     }
     return KJ_EXCEPTION(FAILED, "refused: the kernel does not say who connects");
   }

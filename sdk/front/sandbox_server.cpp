@@ -6,7 +6,7 @@
 #include "sdk/front/servers.hpp"
 #include "sdk/front/tree_server.hpp"
 
-#include <kj/debug.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -15,6 +15,41 @@ namespace dsec {
 namespace {
 
 constexpr std::uint64_t read_bytes_max = 4 << 20;
+
+/// Of a command that cannot be begun.
+class refused_exec final : public wire::ExecHandle::Server {
+public:
+  explicit refused_exec(error why) : why_{std::move(why)} {}
+
+  kj::Promise<void> wait(WaitContext context) override {
+    wire::write(why_, context.getResults().initError());
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> signal(SignalContext) override {
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> cancel(CancelContext) override {
+    return kj::READY_NOW;
+  }
+
+private:
+  error why_;
+};
+
+/// Of a client whose sandbox does not outlive it.
+class sandbox_hold final : public wire::SandboxHold::Server {
+public:
+  explicit sandbox_hold(sandbox target) : target_{std::move(target)} {}
+
+  ~sandbox_hold() {
+    (void)target_.stop();
+  }
+
+private:
+  sandbox target_;
+};
 
 class sandbox_server final : public wire::Sandbox::Server {
 public:
@@ -25,8 +60,12 @@ public:
     auto request = params.getRequest();
     auto spec = wire::read(request);
     bool streamed_input = request.getStdin() == wire::ExecRequest::Stdin::STREAMED;
-    if (spec.step && streamed_input)
-      return KJ_EXCEPTION(FAILED, "exec: standard input of a step is given whole, not streamed");
+    if (spec.step && streamed_input) {
+      context.getResults().setExec(kj::heap<refused_exec>(error{
+        errc::invalid_argument,
+        fmt::format("exec: stdin of step {} is streamed; a step's is given whole", *spec.step)}));
+      return kj::READY_NOW;
+    }
     auto dropped = request.getDetached() || spec.step ? exec_handle::when_dropped::keep
                                                       : exec_handle::when_dropped::cancel;
     std::shared_ptr<client_streams> streams;
@@ -117,6 +156,11 @@ public:
 
   kj::Promise<void> setClocks(SetClocksContext context) override {
     return answer(target_.set_clocks(wire::read(context.getParams().getClocks())), context);
+  }
+
+  kj::Promise<void> hold(HoldContext context) override {
+    context.getResults().setHold(kj::heap<sandbox_hold>(target_));
+    return kj::READY_NOW;
   }
 
   kj::Promise<void> log(LogContext context) override {

@@ -30,7 +30,8 @@ public:
   }
 
   kj::Promise<void> write(std::string bytes) {
-    KJ_REQUIRE(!closed_ && !ended_, "unpack: it has ended");
+    if (closed_ || ended_)
+      return KJ_EXCEPTION(FAILED, "unpack: it has ended");
     if (bytes.empty())
       return kj::READY_NOW;
     if (auto next = std::exchange(next_, nullptr)) {

@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(at_its_time_to_live_it_ends_and_its_command_is_expired) {
   BOOST_TEST(seen().detail == "its time to live of 10000 ms has passed");
   auto late = run({"exit", "0"});
   BOOST_REQUIRE(!late);
-  BOOST_TEST(late.error().code == errc::invalid_state);
+  BOOST_TEST(late.error().code == errc::expired);
 }
 
 BOOST_AUTO_TEST_CASE(a_time_to_live_passes_in_a_pause_and_a_rollout_budget_does_not) {
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(clocks_that_are_set_later_count_from_where_they_began) {
   BOOST_TEST(seen().cause == end_cause::time_to_live);
   auto late = set({60s});
   BOOST_REQUIRE(!late);
-  BOOST_TEST(late.error().code == errc::invalid_state);
+  BOOST_TEST(late.error().code == errc::expired);
   BOOST_TEST(late.error().message.find("time_to_live") != std::string::npos);
 }
 

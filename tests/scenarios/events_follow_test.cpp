@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <future>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace dsec;
 using namespace dsec::test;
@@ -111,6 +116,39 @@ BOOST_FIXTURE_TEST_CASE(a_follower_may_be_dropped_from_within_its_own_call, open
   done(box.stop());
   BOOST_TEST(heard.wait_for(event_kind::stopped, box));
   BOOST_TEST(calls == 1);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_follower_is_told_once_when_a_closed_job_has_told_its_last, opened) {
+  std::mutex mutex;
+  std::condition_variable more;
+  std::vector<std::string> story;
+  auto note = [&](std::string what) {
+    std::scoped_lock lock{mutex};
+    story.push_back(std::move(what));
+    more.notify_all();
+  };
+  auto comes_to = [&](std::size_t overs) {
+    std::unique_lock lock{mutex};
+    auto count = [&] {
+      return static_cast<std::size_t>(std::ranges::count(story, "over"));
+    };
+    return more.wait_for(lock, std::chrono::seconds{60}, [&] { return count() >= overs; })
+           && count() == overs && story.back() == "over"
+           && story[story.size() - 2] == "stopped stopped";
+  };
+  auto reading = owner.follow(
+    1, [&](const job_event& x) { note(in_short(x)); }, [&] { note("over"); });
+  run(1);
+  done(owner.close());
+  BOOST_TEST(comes_to(1));
+  done(owner.close());
+
+  // It is opened anew, and closed again.
+  owner = value(rt->open_job("train", no_lease()));
+  box = value(owner.create({at.environment(), {}, {}}));
+  done(owner.close());
+  BOOST_TEST(comes_to(2));
+  reading = {};
 }
 
 BOOST_FIXTURE_TEST_CASE(followers_end_with_their_runtime, opened) {

@@ -182,15 +182,14 @@ BOOST_FIXTURE_TEST_CASE(a_client_whose_output_nobody_takes_can_be_ended_all_the_
 
 BOOST_FIXTURE_TEST_CASE(an_interrupted_run_leaves_no_sandbox, client_rig) {
   for (bool twice : {false, true}) {
-    child_process client{words(
+    interrupted client{words(
       {"run", "--image", "busybox", "--", "sh", "-c", twice ? stubborn : "echo begun; sleep 600"})};
-    BOOST_TEST_REQUIRE(client.line().value_or("") == "begun");
-    client.kill(SIGINT);
-    if (twice) {
-      BOOST_TEST_REQUIRE(client.line().value_or("") == "told");
-      client.kill(SIGINT);
-    }
-    BOOST_TEST(client.wait() == (twice ? 137 : 128 + SIGINT));
+    BOOST_TEST_REQUIRE(client.child.line().value_or("") == "begun");
+    // Not until the command says so: a shell that is about to start `sleep` says it 600 s later.
+    BOOST_TEST_REQUIRE(client.hears(SIGINT));
+    if (twice)
+      BOOST_TEST_REQUIRE(client.hears(SIGINT));
+    BOOST_TEST(client.child.wait() == (twice ? 137 : 128 + SIGINT));
     BOOST_TEST(sandboxes().empty());
   }
 }

@@ -127,6 +127,15 @@ BOOST_FIXTURE_TEST_CASE(names_of_any_bytes_make_the_round_trip_unchanged, opened
   }
 }
 
+BOOST_FIXTURE_TEST_CASE(a_file_that_says_it_has_no_bytes_is_read_with_those_it_has, opened) {
+  auto seen = value(box.exec(exec_spec{{"cat", "/proc/version"}})).out;
+  BOOST_TEST(value(box.read("/proc/version")) == seen);
+  BOOST_TEST(value(box.read("/proc/sys/kernel/ostype")) == "Linux\n");
+  auto too_long = box.read("/proc/version", 10).get();
+  BOOST_TEST_REQUIRE(!too_long);
+  BOOST_TEST((too_long.error().code == errc::exhausted), too_long.error().message);
+}
+
 BOOST_FIXTURE_TEST_CASE(a_name_that_no_file_can_have_is_refused_with_its_reason, opened) {
   auto refused = [&](const std::string& path) {
     auto x = box.write(path, "x").get();

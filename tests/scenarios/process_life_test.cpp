@@ -96,7 +96,7 @@ BOOST_FIXTURE_TEST_CASE(so_many_processes_are_kept_and_no_more_live, exec_rig) {
   auto box = create(from);
   std::vector<future<process>> made;
   for (std::size_t i = 0; i < processes_kept_max; ++i)
-    made.push_back(box.spawn(with_input("read word", std::to_string(i))));
+    made.push_back(box.spawn(with_input("read word", "p" + std::to_string(i))));
   for (auto& each : made)
     value(each);
   auto full = error_of(box.spawn(background("true")));
@@ -110,7 +110,7 @@ BOOST_FIXTURE_TEST_CASE(so_many_processes_are_kept_and_no_more_live, exec_rig) {
   value(next.wait());
   auto all = value(box.processes());
   BOOST_TEST(all.size() == processes_kept_max);
-  BOOST_TEST(all.front().name == "1");
+  BOOST_TEST(all.front().name == "p1");
   BOOST_TEST(all.back().name == "next");
 }
 
@@ -174,8 +174,10 @@ BOOST_FIXTURE_TEST_CASE(the_end_of_the_sandbox_answers_everybody, exec_rig) {
   done(box.stop());
   for (auto& each : waiting)
     BOOST_TEST((value(each).outcome.kind == outcome_kind::sandbox_stopped));
-  BOOST_TEST((error_of(attached.ended()).code == errc::invalid_state));
-  BOOST_TEST((error_of(process.wait()).code == errc::invalid_state));
+  // Its streams ended with it, or could not any more.
+  if (auto shown = attached.ended().get(); !shown)
+    BOOST_TEST((shown.error().code == errc::invalid_state));
+  BOOST_TEST((value(process.wait()).outcome.kind == outcome_kind::sandbox_stopped));
   BOOST_TEST((error_of(box.spawn(background("true"))).code == errc::invalid_state));
 }
 

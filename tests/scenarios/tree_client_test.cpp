@@ -57,6 +57,19 @@ struct client_rig {
   }
 };
 
+std::string content_of(const fs::path& path) {
+  std::ifstream in{path, std::ios::binary};
+  return {std::istreambuf_iterator<char>{in}, {}};
+}
+
+bool has_open(pid_t pid, const std::string& begin_of_path) {
+  std::error_code failed;
+  for (const auto& each : fs::directory_iterator{fmt::format("/proc/{}/fd", pid), failed})
+    if (fs::read_symlink(each.path(), failed).native().starts_with(begin_of_path))
+      return true;
+  return false;
+}
+
 } // namespace
 
 BOOST_AUTO_TEST_SUITE(tree_client, *utf::precondition(needs_root))
@@ -108,6 +121,72 @@ BOOST_FIXTURE_TEST_CASE(cp_tells_what_it_left_out_and_says_so_with_its_exit_code
     BOOST_TEST(failed.code == 125, from << " to " << to);
     BOOST_TEST(failed.err.starts_with("dsec: "), failed.err);
   }
+}
+
+BOOST_FIXTURE_TEST_CASE(cp_copies_what_a_file_contains_that_says_it_has_no_bytes, client_rig) {
+  auto down = cp(inside("/proc/version"), here / "version");
+  BOOST_TEST(down.code == 0, down.err);
+  BOOST_TEST(content_of(here / "version") == shell("cat /proc/version"));
+  auto up = cp("/proc/sys/kernel/ostype", inside("/room/type"));
+  BOOST_TEST(up.code == 0, up.err);
+  BOOST_TEST(shell("cat /room/type") == "Linux\n");
+  auto piped = cp(inside("/proc/version"), "-");
+  BOOST_TEST(run_program({"/bin/tar", "-xOf", "-"}, piped.out).out == shell("cat /proc/version"));
+  // It has no end.
+  auto endless = cp("/proc/self/pagemap", inside("/room/pages"));
+  BOOST_TEST(endless.code == 125);
+  BOOST_TEST(endless.err.starts_with("dsec: copy /proc/self/pagemap to "), endless.err);
+  BOOST_TEST(endless.err.find("33554432") != std::string::npos, endless.err);
+  BOOST_TEST(shell("ls /room") == "type\n");
+}
+
+BOOST_FIXTURE_TEST_CASE(names_from_inside_reach_the_terminal_without_what_it_obeys, client_rig) {
+  shell("mkdir /room/t && mkfifo \"$(printf "
+        "'/room/t/\\033]0;owned\\007\\n\\302\\233\\377\\134caf\\303\\251')\"");
+  auto down = cp(inside("/room/t"), here / "t");
+  BOOST_TEST(down.code == 1);
+  BOOST_TEST(down.err == "dsec: t/\\x1b]0;owned\\x07\\x0a\\xc2\\x9b\\xff\\x5ccaf\xc3\xa9: FIFO\n",
+             down.err);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_leaves_the_file_that_it_was_replacing, client_rig) {
+  const auto others = tree_tasks();
+  shell("echo old > /room/file && head -c 40000000 /dev/urandom > /room/big");
+  auto all =
+    crafted_archive{}.add('0', "before", "x").add('0', "file", many_bytes(4 << 20)).bytes();
+  auto fifo = here / "half";
+  BOOST_TEST_REQUIRE(run_program({"/usr/bin/mkfifo", fifo}).code == 0);
+  {
+    std::string command;
+    for (const auto& word : words({"cp", "-", inside("/room")}))
+      command += "'" + word + "' ";
+    child_process up{{"/bin/sh", "-c", "exec " + command + " <> " + fifo.native()}};
+    std::ofstream{fifo, std::ios::binary} << all.substr(0, all.size() / 2);
+    BOOST_TEST(shell("i=0; while [ ! -e /room/before ] && [ $i -lt 200 ]; do sleep 0.1; "
+                     "i=$((i+1)); done; ls /room/before")
+               == "/room/before\n");
+    up.kill(SIGKILL);
+    BOOST_TEST(up.wait() == 128 + SIGKILL);
+  }
+  BOOST_TEST(tree_tasks_end(others));
+  BOOST_TEST(shell("cat /room/file; ls -A /room") == "old\nbefore\nbig\nfile\n");
+
+  put_file(here / "down/big", "old");
+  {
+    std::vector<std::string> copying{"/bin/sh", "-c", "echo $$; exec \"$@\"", "sh"};
+    for (auto& word : words({"cp", inside("/room/big"), here / "down"}))
+      copying.push_back(std::move(word));
+    child_process down{copying};
+    auto pid = std::stoi(down.line().value_or("0"));
+    // The file that is not there yet, among those that it has open.
+    BOOST_TEST_REQUIRE(bench::ask_until(bench::within(20s), 0ms,
+                                        [&] { return has_open(pid, (here / "down/#").native()); }));
+    down.kill(SIGKILL);
+    BOOST_TEST(down.wait() == 128 + SIGKILL);
+  }
+  BOOST_TEST(content_of(here / "down/big") == "old");
+  BOOST_TEST(std::distance(fs::directory_iterator{here / "down"}, {}) == 1);
+  BOOST_TEST(tree_tasks_end(others));
 }
 
 BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_leaves_nothing_running, client_rig) {

@@ -139,13 +139,12 @@ BOOST_FIXTURE_TEST_CASE(numbers_out_of_range_are_refused_and_named, served) {
                                {"--cpus", "0.0001"},
                                {"--deadline", "1e300"},
                                {"--deadline", "nan"},
-                               {"--deadline", "-1"}}) {
+                               {"--deadline", "-1"},
+                               {"--pids", "0"}}) {
     auto x = run({"run", "--image", "busybox", option, value, "--", "true"});
     BOOST_TEST(x.code == 125);
     BOOST_TEST(x.err.find(option) != std::string::npos, x.err);
   }
-  auto none = run({"run", "--image", "busybox", "--pids", "0", "--", "true"});
-  BOOST_TEST(none.err.find("processes is 0") != std::string::npos, none.err);
   // A sandbox that was made for a command that cannot be asked for is not left behind.
   BOOST_TEST(run({"ps", "--json"}).out == "[]\n");
 }
@@ -272,9 +271,9 @@ BOOST_FIXTURE_TEST_CASE(output_that_nobody_takes_ends_the_command_and_is_an_erro
   BOOST_TEST(x.err.find("125") != std::string::npos, x.err);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_deadline_below_a_millisecond_is_one, served) {
+BOOST_FIXTURE_TEST_CASE(a_deadline_of_a_millisecond_is_one, served) {
   auto id = create();
-  BOOST_TEST(run({"exec", "--deadline", "0.0001", id, "--", "sleep", "60"}).code == 124);
+  BOOST_TEST(run({"exec", "--deadline", "0.001", id, "--", "sleep", "60"}).code == 124);
 }
 
 BOOST_FIXTURE_TEST_CASE(a_replay_of_which_a_part_was_kept_says_so, served) {
@@ -327,7 +326,7 @@ BOOST_FIXTURE_TEST_CASE(another_user_is_refused_even_where_the_files_would_let_h
     call.push_back(word);
   auto x = run_program(call);
   BOOST_TEST(x.code == 125);
-  BOOST_TEST(x.err.find("belongs to another user") != std::string::npos, x.err);
+  BOOST_TEST(x.err == "dsec: talk to the runtime: refused: this runtime belongs to another user\n");
 }
 
 BOOST_FIXTURE_TEST_CASE(doctor_names_what_it_looked_at, served) {

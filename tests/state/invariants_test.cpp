@@ -81,6 +81,16 @@ BOOST_AUTO_TEST_CASE(each_harm_is_told) {
   expect("its exec id is 5", [](auto& x) { x.steps[0].exec = 5; });
   expect("request digest", [](auto& x) { x.steps[0].request_digest = ""; });
   expect("says that it was replayed", [](auto& x) { x.steps[0].result.emplace().replayed = true; });
+  expect("recorded as expired, and its sandbox is stopping (stopped)", [](auto& x) {
+    x.sandboxes[0].is = sandbox_state::stopping;
+    x.sandboxes[0].wanted = sandbox_state::terminated;
+    x.sandboxes[0].cause = end_cause::stopped;
+    x.steps[0].result.emplace().outcome.kind = outcome_kind::expired;
+  });
+  expect("recorded as sandbox_stopped, and its sandbox is running (none)",
+         [](auto& x) { x.steps[0].result.emplace().outcome.kind = outcome_kind::sandbox_stopped; });
+  expect("recorded as node_lost",
+         [](auto& x) { x.steps[0].result.emplace().outcome.kind = outcome_kind::node_lost; });
   expect("before it pauses", [](auto& x) {
     x.jobs[0].lease = {std::chrono::milliseconds{10}, std::chrono::milliseconds{5}};
   });

@@ -100,6 +100,25 @@ BOOST_DATA_TEST_CASE(a_later_record_replaces_an_earlier_one_even_in_one_commit, 
   BOOST_TEST((state.sandboxes[0].is == sandbox_state::running));
 }
 
+BOOST_DATA_TEST_CASE(steps_of_sandboxes_that_have_ended_are_counted_if_nobody_wants_them, kinds,
+                     which) {
+  opened x{which};
+  write_batch batch;
+  batch.sandboxes = {sandbox_of(1, "j"), sandbox_of(2, "j"), sandbox_of(3, "j")};
+  for (auto& over : {&batch.sandboxes[0], &batch.sandboxes[2]})
+    over->is = sandbox_state::terminated;
+  batch.steps = {ended(1, 0, "out"), ended(1, 1, "out"), begun(1, 2), ended(2, 0, ""), begun(2, 1)};
+  BOOST_TEST_REQUIRE(bool{x.durable->commit({shared(batch)})});
+  auto state = *x.durable->load(steps_of::live);
+  BOOST_TEST_REQUIRE(state.steps.size() == 2u);
+  for (const auto& step : state.steps)
+    BOOST_TEST(step.sandbox.str() == "n00000001-2");
+  BOOST_TEST_REQUIRE(state.steps_left_out.size() == 2u);
+  BOOST_TEST(state.steps_left_out.at(sandbox_id{"n00000001-1"}) == 2u);
+  BOOST_TEST(state.steps_left_out.at(sandbox_id{"n00000001-3"}) == 0u);
+  BOOST_TEST(x.durable->load(steps_of::all)->steps.size() == 5u);
+}
+
 BOOST_DATA_TEST_CASE(steps_are_loaded_without_output_and_read_with_it, kinds, which) {
   opened x{which};
   auto output = std::string(3 << 20, 'o') + std::string{"\0\xff", 2};

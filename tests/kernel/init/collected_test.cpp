@@ -63,6 +63,21 @@ BOOST_AUTO_TEST_CASE(another_user_may_open_its_output_again) {
   BOOST_TEST(r.out == "1000\nagain\n");
 }
 
+BOOST_AUTO_TEST_CASE(what_is_still_told_of_a_refused_command_is_nothing_to_the_next_of_its_id) {
+  run_options known, slow, nowhere;
+  known.user = "0";
+  slow.user = "agent"; // Looked up inside, so that the command waits for its start.
+  nowhere.cwd = "/nowhere";
+  for (int i = 0; i < 300; ++i) {
+    auto refused = error_of([&] { client.wait(client.collect(1, {"no-such-program"}, {}, {1})); });
+    BOOST_TEST((refused.code == errc::no_program));
+    auto directory = error_of([&] { client.wait(client.collect(1, {"true"}, nowhere)); });
+    BOOST_TEST((directory.code == errc::not_found));
+    auto r = client.wait(client.collect(1, {"sh", "-c", "exit 5"}, i % 2 ? slow : known));
+    BOOST_TEST_REQUIRE(r.code == 5);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_start_is_an_error_and_frees_its_id) {
   auto missing = error_of([&] { client.wait(client.collect(1, {"no-such-program"})); });
   BOOST_TEST((missing.code == errc::no_program));

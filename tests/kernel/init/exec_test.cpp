@@ -274,7 +274,22 @@ BOOST_AUTO_TEST_CASE(what_cannot_start_is_an_error_that_names_it) {
   options.cwd = "/nowhere";
   auto cwd = error_of([&] { client.run({"true"}, options); });
   BOOST_TEST((cwd.code == errc::not_found));
-  BOOST_TEST(cwd.message.find("/nowhere") != std::string::npos);
+  BOOST_TEST(cwd.message == "start 'true': cwd '/nowhere' does not exist");
+  options.cwd = "/tmp/plain";
+  auto file = error_of([&] { client.run({"true"}, options); });
+  BOOST_TEST((file.code == errc::invalid_argument));
+  BOOST_TEST(file.message == "start 'true': cwd '/tmp/plain' is not a directory");
+  client.shell("ln -s loop /tmp/loop");
+  options.cwd = "/tmp/loop";
+  auto loop = error_of([&] { client.run({"true"}, options); });
+  BOOST_TEST((loop.code == errc::invalid_argument));
+  BOOST_TEST(loop.message.starts_with("start 'true': cwd '/tmp/loop' may not be entered: "),
+             loop.message);
+  run_options stranger;
+  stranger.user = "nobody-here";
+  auto user = error_of([&] { client.run({"true"}, stranger); });
+  BOOST_TEST((user.code == errc::not_found));
+  BOOST_TEST(user.message.find("user 'nobody-here'") != std::string::npos, user.message);
   auto big = error_of([&] { client.run({"true", std::string(200 << 10, 'x')}); });
   BOOST_TEST((big.code == errc::invalid_argument));
   BOOST_TEST(big.message.find("131071") != std::string::npos);

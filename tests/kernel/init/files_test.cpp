@@ -1,5 +1,10 @@
 #define BOOST_TEST_MODULE init_files
+#include "backends/init/file_open.hpp"
+#include "backends/init/init_server.hpp"
 #include "tests/kernel/init/fixture.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
 
 using namespace dsec;
 using namespace dsec::test;
@@ -60,6 +65,22 @@ BOOST_AUTO_TEST_CASE(a_fifo_is_refused_at_once) {
   auto with_reader = error_of([&] { client.write_file("/tmp/read", "x"); });
   BOOST_TEST((with_reader.code == errc::invalid_argument));
   BOOST_TEST(client.status("/tmp/fifo").type == type::OTHER);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_says_it_has_no_bytes_is_read_with_those_it_has) {
+  BOOST_TEST(client.read_file("/proc/version") == client.run({"cat", "/proc/version"}).out);
+  BOOST_TEST(client.status("/proc/version").size == 0u);
+  // This process's own /proc holds one that has no end.
+  const kj::AutoCloseFd root{::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  init::file_request request;
+  request.path = "/self/pagemap";
+  const auto endless = init::open_in_root(request, root);
+  BOOST_TEST(endless.status.number == EFBIG);
+  const auto why = init::file_error(endless.status.number, "open", request.path);
+  BOOST_TEST((why.code == errc::exhausted));
+  BOOST_TEST(why.message
+             == "open '/self/pagemap': it says that it has 0 bytes and has more than 33554432, "
+                "which is the limit for such a file");
 }
 
 BOOST_AUTO_TEST_CASE(a_listing_tells_names_of_any_bytes_and_types) {
