@@ -18,6 +18,7 @@ namespace {
 constexpr int links_max = 40;
 constexpr std::size_t path_bytes_max = 4095;
 constexpr char commit = 'c';
+constexpr char drop = 'd';
 
 /// Where the new file goes.
 struct target {
@@ -104,7 +105,7 @@ keep(const file_request& request, int user_namespace, int mount_namespace, int s
   status.number = placed ? 0 : errno;
   if (!placed)
     ::unlinkat(to.folder, draft.c_str(), 0);
-  if (wanted)
+  if (n == 1)
     tell(socket, status, -1);
   ::_exit(0);
 }
@@ -130,8 +131,16 @@ replacement::begin(kj::UnixEventPort& port, task_graves& graves, file_request re
 }
 
 kj::Promise<result<int>> replacement::finish() {
+  return end(commit);
+}
+
+kj::Promise<void> replacement::abandon() {
+  return end(drop).ignoreResult();
+}
+
+kj::Promise<result<int>> replacement::end(char how) {
   opened_.file = nullptr;
-  if (::send(keeper_->socket(), &commit, 1, MSG_NOSIGNAL) != 1)
+  if (::send(keeper_->socket(), &how, 1, MSG_NOSIGNAL) != 1)
     return result<int>{errno_error(errno, "replace a file: tell its keeper")};
   return keeper_->answer().then(
     [self = kj::addRef(*this)](result<file_answer>&& x) mutable -> result<int> {

@@ -30,10 +30,15 @@ public:
     return opened_.file;
   }
 
-  /// Once. 0 or an errno value.
+  /// Puts it in its place. This or `abandon`, once. 0 or an errno value.
   kj::Promise<result<int>> finish();
 
+  /// Until nothing of it is left: what it took of the disk is free then.
+  kj::Promise<void> abandon();
+
 private:
+  kj::Promise<result<int>> end(char how);
+
   kj::Own<task_process> keeper_;
   file_answer opened_;
 };

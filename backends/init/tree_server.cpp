@@ -7,6 +7,8 @@
 
 #include <kj/debug.h>
 
+#include <optional>
+
 namespace dsec::init {
 
 namespace {
@@ -131,18 +133,22 @@ public:
 
   kj::Promise<void> write(WriteContext context) override {
     admission_->check();
-    if (auto ok = append_to(work_->file(), end_, context.getParams().getBytes()); !ok)
-      fill(context.getResults().initError(), ok.error());
-    return kj::READY_NOW;
+    if (over_)
+      return refuse(context.getResults().initError());
+    auto ok = append_to(work_->file(), end_, context.getParams().getBytes());
+    if (ok)
+      return kj::READY_NOW;
+    over_ = ok.error();
+    // Whoever is told that the disk is full finds it no fuller than before.
+    return work_->abandon().then(
+      [this, context]() mutable { return refuse(context.getResults().initError()); });
   }
 
   kj::Promise<void> finish(FinishContext context) override {
     admission_->check();
-    if (finished_) {
-      fill(context.getResults().initError(), {errc::invalid_state, "replace: it is done"});
-      return kj::READY_NOW;
-    }
-    finished_ = true;
+    if (over_)
+      return refuse(context.getResults().initError());
+    over_ = {errc::invalid_state, "replace: it is done"};
     return work_->finish().then([context, path = path_](result<int>&& done) mutable {
       if (!done)
         fill(context.getResults().initError(), done.error());
@@ -152,11 +158,16 @@ public:
   }
 
 private:
+  kj::Promise<void> refuse(wire::Error::Builder to) const {
+    fill(to, *over_);
+    return kj::READY_NOW;
+  }
+
   kj::Own<replacement> work_;
   std::string path_;
   kj::Own<admission> admission_;
   off_t end_ = 0;
-  bool finished_ = false;
+  std::optional<error> over_; ///< Why nothing more can be done with it.
 };
 
 /// Until the pipe has no more, or the sink takes no more.

@@ -47,41 +47,37 @@ struct client_rig {
     server->wait();
   }
 
-  std::vector<std::string> words(std::vector<std::string> arguments) const {
-    auto& at = machine();
-    std::vector<std::string> all{at.programs / "dsec", "--state-dir", state,     "--data-dir",
-                                 at.data_dir,          "--run-dir",   at.run_dir};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    return all;
+  std::vector<std::string> words(const std::vector<std::string>& arguments) const {
+    return machine().dsec(state, arguments);
   }
 
-  finished run(std::vector<std::string> arguments, const std::string& input = {}) const {
-    return run_program(words(std::move(arguments)), input);
+  finished run(const std::vector<std::string>& arguments, const std::string& input = {}) const {
+    return run_program(words(arguments), input);
   }
 
   /// The same as a shell runs it that makes of "$@" what `script` says.
-  finished run_by(const std::string& script, std::vector<std::string> arguments) const {
+  finished run_by(const std::string& script, const std::vector<std::string>& arguments) const {
     std::vector<std::string> all{"/bin/sh", "-c", script, "sh"};
-    for (auto& word : words(std::move(arguments)))
+    for (auto& word : words(arguments))
       all.push_back(std::move(word));
     return run_program(all);
   }
 
-  std::string line_of(std::vector<std::string> arguments) const {
-    auto x = run(std::move(arguments));
+  std::string line_of(const std::vector<std::string>& arguments) const {
+    auto x = run(arguments);
     BOOST_TEST_REQUIRE(x.code == 0, x.err);
     return x.out.substr(0, x.out.find('\n'));
   }
 
-  nlohmann::json json_of(std::vector<std::string> arguments) const {
-    auto x = run(std::move(arguments));
+  nlohmann::json json_of(const std::vector<std::string>& arguments) const {
+    auto x = run(arguments);
     BOOST_TEST_REQUIRE(x.code == 0, x.err);
     return nlohmann::json::parse(x.out);
   }
 
   std::string create(std::vector<std::string> more = {}) const {
     more.insert(more.begin(), {"create", "--image", "busybox"});
-    return line_of(std::move(more));
+    return line_of(more);
   }
 
   /// Until no sandbox is left.

@@ -61,11 +61,8 @@ struct clocks_rig {
     BOOST_TEST(value(watch.exec(exec_spec{{"usleep", std::to_string(time.count() * 1000)}})).ok());
   }
 
-  finished cli(std::vector<std::string> arguments) const {
-    std::vector<std::string> words{at.programs / "dsec", "--state-dir", state,     "--data-dir",
-                                   at.data_dir,          "--run-dir",   at.run_dir};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    return run_program(words);
+  finished cli(const std::vector<std::string>& arguments) const {
+    return run_program(at.dsec(state, arguments));
   }
 };
 
@@ -92,16 +89,12 @@ public:
   served_node(const served_node&) = delete;
   served_node& operator=(const served_node&) = delete;
 
-  std::vector<std::string> words(std::vector<std::string> arguments) const {
-    auto& at = machine();
-    std::vector<std::string> all{at.programs / "dsec", "--state-dir", state_,    "--data-dir",
-                                 at.data_dir,          "--run-dir",   at.run_dir};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    return all;
+  std::vector<std::string> words(const std::vector<std::string>& arguments) const {
+    return machine().dsec(state_, arguments);
   }
 
-  finished cli(std::vector<std::string> arguments) const {
-    return run_program(words(std::move(arguments)));
+  finished cli(const std::vector<std::string>& arguments) const {
+    return run_program(words(arguments));
   }
 
   /// False if it did not come up, as one that is killed on its way.

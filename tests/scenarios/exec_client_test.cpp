@@ -1,5 +1,6 @@
 // The same through `dsec`: a client that goes, is interrupted, or is not read from.
 #include "sdk/cli/client.hpp"
+#include "tests/scenarios/client_rig.hpp"
 #include "tests/scenarios/exec_rig.hpp"
 
 #include <nlohmann/json.hpp>
@@ -13,47 +14,7 @@ namespace utf = boost::unit_test;
 
 namespace {
 
-/// `dsec serve` on a state directory of its own, and its clients.
-struct client_rig {
-  playground& at = machine();
-  std::filesystem::path state = at.new_state();
-  child_process server{words({"serve", "--warm", "0"})};
-
-  client_rig() {
-    auto ready = server.line().value_or("");
-    BOOST_TEST_REQUIRE(ready.starts_with("dsec: ready"), ready);
-  }
-
-  ~client_rig() {
-    auto left = nlohmann::json::parse(run({"ps", "--json"}).out, nullptr, false);
-    if (left.is_array())
-      for (const auto& each : left)
-        run({"stop", each["id"]});
-  }
-
-  std::vector<std::string> words(std::vector<std::string> arguments) const {
-    std::vector<std::string> all{machine().programs / "dsec",
-                                 "--state-dir",
-                                 state,
-                                 "--data-dir",
-                                 machine().data_dir,
-                                 "--run-dir",
-                                 machine().run_dir};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    return all;
-  }
-
-  finished run(std::vector<std::string> arguments, const std::string& input = {}) const {
-    return run_program(words(std::move(arguments)), input);
-  }
-
-  std::string create(std::vector<std::string> more = {}) const {
-    more.insert(more.begin(), {"create", "--image", "busybox"});
-    auto x = run(std::move(more));
-    BOOST_TEST_REQUIRE(x.code == 0, x.err);
-    return x.out.substr(0, x.out.find('\n'));
-  }
-
+struct exec_client_rig : client_rig {
   nlohmann::json sandboxes() const {
     return nlohmann::json::parse(run({"ps", "--json"}).out);
   }
@@ -120,7 +81,7 @@ private:
 BOOST_AUTO_TEST_SUITE(exec_client, *utf::precondition(needs_root))
 
 BOOST_FIXTURE_TEST_CASE(a_client_that_is_gone_takes_the_whole_tree_along_within_a_second,
-                        client_rig) {
+                        exec_client_rig) {
   auto id = create();
   child_process client{shell(id, "sleep 300 & setsid sleep 300 & echo begun; sleep 300 | cat")};
   BOOST_TEST_REQUIRE(client.line().value_or("") == "begun");
@@ -130,7 +91,8 @@ BOOST_FIXTURE_TEST_CASE(a_client_that_is_gone_takes_the_whole_tree_along_within_
   BOOST_TEST(run({"exec", id, "--", "echo", "next"}).out == "next\n");
 }
 
-BOOST_FIXTURE_TEST_CASE(the_first_signal_ends_an_ordinary_command_with_its_children, client_rig) {
+BOOST_FIXTURE_TEST_CASE(the_first_signal_ends_an_ordinary_command_with_its_children,
+                        exec_client_rig) {
   auto id = create();
   for (int number : {SIGINT, SIGTERM}) {
     child_process client{shell(id, "echo begun; sleep 600; echo not reached")};
@@ -141,7 +103,8 @@ BOOST_FIXTURE_TEST_CASE(the_first_signal_ends_an_ordinary_command_with_its_child
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(the_second_signal_kills_the_tree_of_a_command_that_heeds_none, client_rig) {
+BOOST_FIXTURE_TEST_CASE(the_second_signal_kills_the_tree_of_a_command_that_heeds_none,
+                        exec_client_rig) {
   auto id = create();
   std::uint64_t number = 0;
   for (int first : {SIGINT, SIGTERM})
@@ -167,7 +130,8 @@ BOOST_FIXTURE_TEST_CASE(the_second_signal_kills_the_tree_of_a_command_that_heeds
     BOOST_TEST(each["outcome"] == "cancelled");
 }
 
-BOOST_FIXTURE_TEST_CASE(a_client_whose_output_nobody_takes_can_be_ended_all_the_same, client_rig) {
+BOOST_FIXTURE_TEST_CASE(a_client_whose_output_nobody_takes_can_be_ended_all_the_same,
+                        exec_client_rig) {
   auto id = create();
   child_process client{shell(id, "echo begun; exec yes")};
   BOOST_TEST_REQUIRE(client.line().value_or("") == "begun");
@@ -180,7 +144,7 @@ BOOST_FIXTURE_TEST_CASE(a_client_whose_output_nobody_takes_can_be_ended_all_the_
   BOOST_TEST(since(began).count() < 5000);
 }
 
-BOOST_FIXTURE_TEST_CASE(an_interrupted_run_leaves_no_sandbox, client_rig) {
+BOOST_FIXTURE_TEST_CASE(an_interrupted_run_leaves_no_sandbox, exec_client_rig) {
   for (bool twice : {false, true}) {
     interrupted client{words(
       {"run", "--image", "busybox", "--", "sh", "-c", twice ? stubborn : "echo begun; sleep 600"})};
@@ -195,22 +159,22 @@ BOOST_FIXTURE_TEST_CASE(an_interrupted_run_leaves_no_sandbox, client_rig) {
 }
 
 BOOST_FIXTURE_TEST_CASE(a_runtime_that_does_not_answer_does_not_hold_an_interrupted_client,
-                        client_rig) {
+                        exec_client_rig) {
   auto id = create();
   interrupted client{shell(id, stubborn)};
   BOOST_TEST_REQUIRE(client.child.line().value_or("") == "begun");
-  server.kill(SIGSTOP);
+  server->kill(SIGSTOP);
   auto began = steady::now();
   bool heard = client.hears(SIGINT) && client.hears(SIGINT) && client.hears(SIGINT);
   const int code = client.child.wait();
-  server.kill(SIGCONT);
+  server->kill(SIGCONT);
   BOOST_TEST(heard);
   BOOST_TEST(since(began).count() < 5000);
   BOOST_TEST(code == 128 + SIGINT);
   BOOST_TEST(none_left(id, "sleep"));
 }
 
-BOOST_FIXTURE_TEST_CASE(bytes_that_are_no_text_pass_through_the_client_unchanged, client_rig) {
+BOOST_FIXTURE_TEST_CASE(bytes_that_are_no_text_pass_through_the_client_unchanged, exec_client_rig) {
   auto id = create();
   auto bytes = many_bytes(3 << 20);
   auto x = run({"exec", "-i", id, "--", "sh", "-c", "tee /dev/stderr; exit 9"}, bytes);
@@ -223,7 +187,7 @@ BOOST_FIXTURE_TEST_CASE(bytes_that_are_no_text_pass_through_the_client_unchanged
   BOOST_TEST(steps(id)[0]["out_bytes"] == 65536);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_result_of_two_full_spools_reaches_a_client, client_rig) {
+BOOST_FIXTURE_TEST_CASE(a_result_of_two_full_spools_reaches_a_client, exec_client_rig) {
   constexpr std::size_t size = 8 << 20;
   auto id = create();
   auto to = connect(state);
@@ -245,7 +209,7 @@ BOOST_FIXTURE_TEST_CASE(a_result_of_two_full_spools_reaches_a_client, client_rig
 }
 
 BOOST_FIXTURE_TEST_CASE(a_progress_bar_is_seen_while_it_moves_through_the_client_as_well,
-                        client_rig) {
+                        exec_client_rig) {
   auto id = create();
   // Each waits to be told that the one before was seen.
   BOOST_TEST_REQUIRE(run({"exec", id, "--", "mkfifo", "/room/go"}).code == 0);
@@ -256,7 +220,7 @@ BOOST_FIXTURE_TEST_CASE(a_progress_bar_is_seen_while_it_moves_through_the_client
   BOOST_TEST(client.wait() == 0);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_step_that_never_ran_is_not_in_the_logs, client_rig) {
+BOOST_FIXTURE_TEST_CASE(a_step_that_never_ran_is_not_in_the_logs, exec_client_rig) {
   auto id = create();
   BOOST_TEST(run({"exec", "--step", "1", id, "--", "/no/such/program"}).code == 127);
   BOOST_TEST(steps(id).empty());
@@ -267,7 +231,7 @@ BOOST_FIXTURE_TEST_CASE(a_step_that_never_ran_is_not_in_the_logs, client_rig) {
 }
 
 BOOST_FIXTURE_TEST_CASE(a_command_that_the_process_limit_keeps_from_starting_ends_with_126,
-                        client_rig) {
+                        exec_client_rig) {
   auto id = create({"--pids", "4"});
   auto full = run({"exec", id, "--", "sh", "-c", "for i in 1 2 3 4; do sleep 600 & done"});
   BOOST_TEST(full.err.find("the process limit was reached") != std::string::npos, full.err);

@@ -1,4 +1,5 @@
 // Sessions and background processes through `dsec`: a client that is killed, a runtime that is.
+#include "tests/scenarios/client_rig.hpp"
 #include "tests/scenarios/local_terminal.hpp"
 #include "tests/scenarios/process_rig.hpp"
 
@@ -12,54 +13,17 @@ namespace utf = boost::unit_test;
 
 namespace {
 
-/// `dsec serve` on a state directory of its own, which can be killed, and a sandbox.
-struct served {
-  std::filesystem::path state = machine().new_state();
-  std::unique_ptr<child_process> server;
-  std::string box;
-
-  served() {
-    start();
-    auto made = run({"create", "--image", "busybox"});
-    BOOST_TEST_REQUIRE(made.code == 0, made.err);
-    box = made.out.substr(0, made.out.find('\n'));
-  }
-
-  ~served() {
-    run({"stop", box});
-  }
-
-  void start() {
-    server = std::make_unique<child_process>(words({"serve", "--warm", "0"}));
-    auto ready = server->line().value_or("");
-    BOOST_TEST_REQUIRE(ready.starts_with("dsec: ready"), ready);
-  }
+/// A runtime that can be killed, and a sandbox.
+struct served : client_rig {
+  std::string box = create();
 
   void kill_and_start_again() {
-    server->kill(SIGKILL);
-    server->wait();
+    kill_server();
     start();
-  }
-
-  std::vector<std::string> words(std::vector<std::string> arguments) const {
-    auto& at = machine();
-    std::vector<std::string> all{at.programs / "dsec", "--state-dir", state,     "--data-dir",
-                                 at.data_dir,          "--run-dir",   at.run_dir};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    return all;
-  }
-
-  finished run(std::vector<std::string> arguments, const std::string& input = {}) const {
-    return run_program(words(std::move(arguments)), input);
   }
 
   nlohmann::json processes() const {
-    return nlohmann::json::parse(run({"ps", box, "--json"}).out);
-  }
-
-  std::string line_of(const finished& x) const {
-    BOOST_TEST_REQUIRE(x.code == 0, x.err);
-    return x.out.substr(0, x.out.find('\n'));
+    return json_of({"ps", box, "--json"});
   }
 };
 
@@ -69,8 +33,8 @@ BOOST_AUTO_TEST_SUITE(session_client, *utf::precondition(needs_root))
 
 BOOST_FIXTURE_TEST_CASE(a_background_process_is_printed_listed_attached_killed_and_removed,
                         served) {
-  const auto id = line_of(run({"exec", "-d", "--name", "web", box, "--", "sh", "-c",
-                               "echo one; echo two >&2; exec sleep 600"}));
+  const auto id = line_of({"exec", "-d", "--name", "web", box, "--", "sh", "-c",
+                           "echo one; echo two >&2; exec sleep 600"});
   auto all = processes();
   BOOST_TEST_REQUIRE(all.size() == 1u);
   BOOST_TEST(all[0]["id"] == id);

@@ -1,4 +1,5 @@
 // `dsec cp`: what a user at a terminal or in a pipeline sees.
+#include "tests/scenarios/client_rig.hpp"
 #include "tests/scenarios/tree_rig.hpp"
 
 #include <csignal>
@@ -11,39 +12,17 @@ namespace utf = boost::unit_test;
 
 namespace {
 
-struct client_rig {
-  playground& at = machine();
-  fs::path state = at.new_state();
-  fs::path here = at.new_state();
-  child_process server{words({"serve", "--warm", "0"})};
-  std::string box;
+/// A sandbox, and a folder of ours beside it.
+struct copy_rig : client_rig {
+  fs::path here = machine().new_state();
+  std::string box = create();
 
-  client_rig() {
+  copy_rig() {
     fs::create_directories(here);
-    auto ready = server.line().value_or("");
-    BOOST_TEST_REQUIRE(ready.starts_with("dsec: ready"), ready);
-    auto made = dsec_run({"create", "--image", "busybox"});
-    BOOST_TEST_REQUIRE(made.code == 0, made.err);
-    box = made.out.substr(0, made.out.find('\n'));
-  }
-
-  ~client_rig() {
-    dsec_run({"stop", box});
-  }
-
-  std::vector<std::string> words(std::vector<std::string> arguments) const {
-    std::vector<std::string> all{at.programs / "dsec", "--state-dir", state,     "--data-dir",
-                                 at.data_dir,          "--run-dir",   at.run_dir};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    return all;
-  }
-
-  finished dsec_run(std::vector<std::string> arguments, const std::string& input = {}) const {
-    return run_program(words(std::move(arguments)), input);
   }
 
   finished cp(const std::string& from, const std::string& to, const std::string& input = {}) const {
-    return dsec_run({"cp", from, to}, input);
+    return run({"cp", from, to}, input);
   }
 
   std::string inside(const std::string& path) const {
@@ -51,7 +30,7 @@ struct client_rig {
   }
 
   std::string shell(const std::string& script) const {
-    auto x = dsec_run({"exec", box, "--", "sh", "-c", script});
+    auto x = run({"exec", box, "--", "sh", "-c", script});
     BOOST_TEST(x.code == 0, x.err);
     return x.out;
   }
@@ -74,7 +53,7 @@ bool has_open(pid_t pid, const std::string& begin_of_path) {
 
 BOOST_AUTO_TEST_SUITE(tree_client, *utf::precondition(needs_root))
 
-BOOST_FIXTURE_TEST_CASE(cp_moves_files_of_any_size_and_trees_both_ways, client_rig) {
+BOOST_FIXTURE_TEST_CASE(cp_moves_files_of_any_size_and_trees_both_ways, copy_rig) {
   put_file(here / "up/sub/big", many_bytes(20 << 20));
   put_file(here / "up/\xe6\x97\xa5\xff", "odd name");
   fs::create_symlink("sub/big", here / "up/link");
@@ -89,7 +68,7 @@ BOOST_FIXTURE_TEST_CASE(cp_moves_files_of_any_size_and_trees_both_ways, client_r
   BOOST_TEST(fs::file_size(here / "big") == 20u << 20);
 }
 
-BOOST_FIXTURE_TEST_CASE(cp_takes_an_archive_from_a_pipe_and_gives_one_to_a_pipe, client_rig) {
+BOOST_FIXTURE_TEST_CASE(cp_takes_an_archive_from_a_pipe_and_gives_one_to_a_pipe, copy_rig) {
   auto archive = crafted_archive{}.add('0', "a", "of a").add('5', "d").add('0', "d/b", "of b");
   auto in = cp("-", inside("/room/piped"), archive.bytes());
   BOOST_TEST(in.code == 0, in.err);
@@ -104,7 +83,7 @@ BOOST_FIXTURE_TEST_CASE(cp_takes_an_archive_from_a_pipe_and_gives_one_to_a_pipe,
   BOOST_TEST(torn.err.starts_with("dsec: "), torn.err);
 }
 
-BOOST_FIXTURE_TEST_CASE(cp_tells_what_it_left_out_and_says_so_with_its_exit_code, client_rig) {
+BOOST_FIXTURE_TEST_CASE(cp_tells_what_it_left_out_and_says_so_with_its_exit_code, copy_rig) {
   shell("mkdir /room/t && echo x > /room/t/file && mkfifo /room/t/pipe");
   auto down = cp(inside("/room/t"), here / "t");
   BOOST_TEST(down.code == 1);
@@ -123,7 +102,7 @@ BOOST_FIXTURE_TEST_CASE(cp_tells_what_it_left_out_and_says_so_with_its_exit_code
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(cp_copies_what_a_file_contains_that_says_it_has_no_bytes, client_rig) {
+BOOST_FIXTURE_TEST_CASE(cp_copies_what_a_file_contains_that_says_it_has_no_bytes, copy_rig) {
   auto down = cp(inside("/proc/version"), here / "version");
   BOOST_TEST(down.code == 0, down.err);
   BOOST_TEST(content_of(here / "version") == shell("cat /proc/version"));
@@ -140,7 +119,7 @@ BOOST_FIXTURE_TEST_CASE(cp_copies_what_a_file_contains_that_says_it_has_no_bytes
   BOOST_TEST(shell("ls /room") == "type\n");
 }
 
-BOOST_FIXTURE_TEST_CASE(names_from_inside_reach_the_terminal_without_what_it_obeys, client_rig) {
+BOOST_FIXTURE_TEST_CASE(names_from_inside_reach_the_terminal_without_what_it_obeys, copy_rig) {
   shell("mkdir /room/t && mkfifo \"$(printf "
         "'/room/t/\\033]0;owned\\007\\n\\302\\233\\377\\134caf\\303\\251')\"");
   auto down = cp(inside("/room/t"), here / "t");
@@ -149,8 +128,7 @@ BOOST_FIXTURE_TEST_CASE(names_from_inside_reach_the_terminal_without_what_it_obe
              down.err);
 }
 
-BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_leaves_the_file_that_it_was_replacing, client_rig) {
-  const auto others = tree_tasks();
+BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_leaves_the_file_that_it_was_replacing, copy_rig) {
   shell("echo old > /room/file && head -c 40000000 /dev/urandom > /room/big");
   auto all =
     crafted_archive{}.add('0', "before", "x").add('0', "file", many_bytes(4 << 20)).bytes();
@@ -168,7 +146,7 @@ BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_leaves_the_file_that_it_was_repl
     up.kill(SIGKILL);
     BOOST_TEST(up.wait() == 128 + SIGKILL);
   }
-  BOOST_TEST(tree_tasks_end(others));
+  BOOST_TEST(tree_tasks_end());
   BOOST_TEST(shell("cat /room/file; ls -A /room") == "old\nbefore\nbig\nfile\n");
 
   put_file(here / "down/big", "old");
@@ -186,21 +164,19 @@ BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_leaves_the_file_that_it_was_repl
   }
   BOOST_TEST(content_of(here / "down/big") == "old");
   BOOST_TEST(std::distance(fs::directory_iterator{here / "down"}, {}) == 1);
-  BOOST_TEST(tree_tasks_end(others));
+  BOOST_TEST(tree_tasks_end());
 }
 
-BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_leaves_nothing_running, client_rig) {
-  const auto others = tree_tasks();
+BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_leaves_nothing_running, copy_rig) {
   shell("head -c 30000000 /dev/zero > /room/big");
   {
     // Nobody reads what it writes.
     child_process down{words({"cp", inside("/room/big"), "-"})};
-    BOOST_TEST(bench::ask_until(bench::within(10s), 10ms,
-                                [&] { return tree_tasks().size() > others.size(); }));
+    BOOST_TEST(bench::ask_until(bench::within(10s), 10ms, [&] { return !tree_tasks().empty(); }));
     down.kill(SIGKILL);
     down.wait();
   }
-  BOOST_TEST(tree_tasks_end(others));
+  BOOST_TEST(tree_tasks_end());
   auto fifo = here / "endless";
   BOOST_TEST_REQUIRE(run_program({"/usr/bin/mkfifo", fifo}).code == 0);
   {
@@ -208,12 +184,11 @@ BOOST_FIXTURE_TEST_CASE(a_client_that_is_killed_leaves_nothing_running, client_r
     for (const auto& word : words({"cp", "-", inside("/room/up")}))
       command += "'" + word + "' ";
     child_process up{{"/bin/sh", "-c", "exec " + command + " <> " + fifo.native()}};
-    BOOST_TEST(bench::ask_until(bench::within(10s), 10ms,
-                                [&] { return tree_tasks().size() > others.size(); }));
+    BOOST_TEST(bench::ask_until(bench::within(10s), 10ms, [&] { return !tree_tasks().empty(); }));
     up.kill(SIGKILL);
     up.wait();
   }
-  BOOST_TEST(tree_tasks_end(others));
+  BOOST_TEST(tree_tasks_end());
   BOOST_TEST(shell("echo alive") == "alive\n");
 }
 

@@ -17,6 +17,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// 0: it has ended.
+pid_t parent_of(pid_t pid) {
+  std::ifstream in{fmt::format("/proc/{}/status", pid)};
+  for (std::string word; in >> word;)
+    if (word == "PPid:") {
+      in >> pid;
+      return pid;
+    }
+  return 0;
+}
+
 std::string content_of(const fs::path& path) {
   std::ifstream in{path, std::ios::binary};
   return {std::istreambuf_iterator<char>{in}, {}};
@@ -164,6 +175,15 @@ std::map<std::string, std::string> refusals_of(const tree_report& x) {
 }
 
 std::set<pid_t> tree_tasks() {
+  const pid_t spawner = demo::spawner_pid(installation_of(machine()));
+  auto is_ours = [&](pid_t task) {
+    auto parent = parent_of(task);
+    if (parent == 1)
+      return true;
+    while (parent > 1 && parent != spawner)
+      parent = parent_of(parent);
+    return parent == spawner;
+  };
   std::set<pid_t> found;
   for (const auto& each : fs::directory_iterator{"/proc"}) {
     auto name = each.path().filename().native();
@@ -171,17 +191,14 @@ std::set<pid_t> tree_tasks() {
       continue;
     std::ifstream in{each.path() / "comm"};
     std::string comm;
-    if (std::getline(in, comm) && comm == "dsec-tree")
+    if (std::getline(in, comm) && comm == "dsec-tree" && is_ours(std::stoi(name)))
       found.insert(std::stoi(name));
   }
   return found;
 }
 
-bool tree_tasks_end(const std::set<pid_t>& others) {
-  return bench::ask_until(bench::within(10s), 10ms, [&] {
-    auto now = tree_tasks();
-    return std::includes(others.begin(), others.end(), now.begin(), now.end());
-  });
+bool tree_tasks_end() {
+  return bench::ask_until(bench::within(10s), 10ms, [] { return tree_tasks().empty(); });
 }
 
 } // namespace dsec::test

@@ -71,10 +71,10 @@ private:
 /// Path and reason of what was left out.
 std::map<std::string, std::string> refusals_of(const tree_report& x);
 
-/// Processes of the machine that move a tree.
+/// Processes that move a tree for this program's spawner, or for nobody any more.
 std::set<pid_t> tree_tasks();
 
-/// Nobody tells of them: until there are none but `others`, at most 10 s.
-bool tree_tasks_end(const std::set<pid_t>& others = {});
+/// Nobody tells of them: until there are none, at most 10 s.
+bool tree_tasks_end();
 
 } // namespace dsec::test

@@ -175,6 +175,14 @@ dsec::environment playground::environment() const {
   return x;
 }
 
+std::vector<std::string>
+playground::dsec(const fs::path& state, const std::vector<std::string>& arguments) const {
+  std::vector<std::string> all{programs / "dsec", "--state-dir", state,  "--data-dir",
+                               data_dir,          "--run-dir",   run_dir};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return all;
+}
+
 std::unique_ptr<runtime> playground::open(const fs::path& state) const {
   return expect(runtime::open(state, options()));
 }

@@ -29,6 +29,10 @@ public:
   runtime_options options() const;
   dsec::environment environment() const;
 
+  /// The words that run `dsec` on that state directory.
+  std::vector<std::string>
+  dsec(const std::filesystem::path& state, const std::vector<std::string>& arguments) const;
+
   /// A runtime on that state directory; fails the test if there is none.
   std::unique_ptr<runtime> open(const std::filesystem::path& state) const;
 
