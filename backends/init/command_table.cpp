@@ -152,16 +152,8 @@ std::vector<std::uint64_t> command_table::running_ids() const {
 }
 
 void command_table::told(const reaper::event& event) {
-  using reaper::verb;
-  const bool over = event.what == verb::exited || event.what == verb::signalled;
-  if (over && refused_.erase(event.pid) > 0)
-    return;
-  auto found = entries_.find(event.exec_id);
-  if (found == entries_.end())
-    return;
-  if (event.what == verb::not_started && !found->second.run->ended())
-    refused_.insert(event.pid);
-  found->second.run->told(event);
+  if (auto found = entries_.find(event.exec_id); found != entries_.end())
+    found->second.run->told(event);
 }
 
 result<void> command_table::start(command& run, const identity& who) {

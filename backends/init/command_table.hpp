@@ -5,7 +5,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,9 +58,6 @@ private:
   file_errands& files_;
   std::map<std::uint64_t, entry> entries_;
   std::vector<kj::Own<command>> forgotten_;
-  /// Children that could not execute their program, and whose end is still to be told: with an exec
-  /// id that may be another command's by then.
-  std::set<std::int32_t> refused_;
   std::optional<std::pair<wire::Outcome::Kind, std::string>> settled_; ///< The sandbox has ended.
 };
 

@@ -182,18 +182,25 @@ bool reaper_link::tell_pending() {
   for (;;) {
     reaper::event event;
     const ssize_t n = ::recv(socket_, &event, sizeof event, MSG_DONTWAIT);
-    const bool over = event.what == reaper::verb::exited || event.what == reaper::verb::signalled;
-    if (n == static_cast<ssize_t>(sizeof event) && over) {
-      if (const auto found = find_birth(event.exec_id); found != born_.end()) {
-        event.pid_outside = found->second.pid;
-        event.root_outside = found->second.root;
-        born_.erase(found);
-      }
-    }
-    if (n == static_cast<ssize_t>(sizeof event))
-      tell_(event);
-    else if (n >= 0 || errno != EINTR)
+    if (n != static_cast<ssize_t>(sizeof event)) {
+      if (n < 0 && errno == EINTR)
+        continue;
       return n < 0 && errno == EAGAIN;
+    }
+    const bool refused = event.what == reaper::verb::not_started;
+    const bool over = event.what == reaper::verb::exited || event.what == reaper::verb::signalled;
+    if (over && refused_.erase(event.pid) > 0)
+      continue;
+    // PID 1 has no more of them.
+    if (refused && refused_.size() < reaper::mains_max)
+      refused_.insert(event.pid);
+    if (const auto found = refused || over ? find_birth(event.exec_id) : born_.end();
+        found != born_.end()) {
+      event.pid_outside = found->second.pid;
+      event.root_outside = found->second.root;
+      born_.erase(found);
+    }
+    tell_(event);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -58,7 +59,7 @@ public:
     return gone_;
   }
 
-  /// Who is told of every event. Before `run`.
+  /// Who is told of every event, but not of the end of a child that could not start. Before `run`.
   void on_event(std::function<void(const reaper::event&)> tell);
 
   /// Tells every event that has come already. False once PID 1 has closed its end.
@@ -86,6 +87,9 @@ private:
   kj::AutoCloseFd socket_, births_;
   std::map<std::uint64_t, outside> born_;
   unsigned births_unread_ = 0;
+  /// Children that could not become their command and whose end is still to come: it bears an exec
+  /// id that may be another's by then.
+  std::set<std::int32_t> refused_;
   bool gone_ = false;
   kj::UnixEventPort::FdObserver observer_;
   std::function<void(const reaper::event&)> tell_;

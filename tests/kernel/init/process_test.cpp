@@ -181,6 +181,17 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_started_leaves_no_trace, processes_fixtur
   BOOST_TEST(wait(process).code == 0);
 }
 
+BOOST_FIXTURE_TEST_CASE(what_is_still_told_of_a_refused_one_is_nothing_to_the_next_of_its_id,
+                        processes_fixture) {
+  for (int i = 0; i < 300; ++i) {
+    auto none = error_of([&] { spawn(1, {"/bin/no-such-program"}); });
+    BOOST_TEST((none.code == errc::no_program), none.message);
+    auto process = shell(1, "exit 5");
+    BOOST_TEST_REQUIRE(wait(process).code == 5);
+    remove(process);
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(of_those_that_have_ended_the_oldest_make_room, processes_fixture) {
   for (std::uint64_t id = 1; id <= 256; ++id) {
     auto process = spawn(id, {"/bin/busybox", "true"});
